@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// TestClassWeights: with every method given weights count as those of balanced do where they are the same, and others give
-// another model.
+// TestClassWeights: with every method given weights count as those of balanced do where they are the same, and others
+// give another model.
 func TestClassWeights(t *testing.T) {
 	g := priced(t, 300, false)
 	for i, v := range g.Labels.Values { // two classes, of which one is rare
@@ -31,8 +31,8 @@ func TestClassWeights(t *testing.T) {
 	total := counts[0] + counts[1]
 	same := fmt.Sprintf("class_weights: [usual=%.9g, dear=%.9g]", total/2/counts[0], total/2/counts[1])
 	for _, settings := range []string{
-		"method: full-batch\nmodel: gcn\nrounds: 5", "method: full-batch\npeers: 1\nmodel: gcn\nrounds: 5", "method: layer-wise\nencoder: raw\nrounds: 5",
-		"method: mini-batch\nmodel: sage\nrounds: 3", "min_class: 1",
+		"method: full-batch\nmodel: gcn\nrounds: 5", "method: full-batch\npeers: 1\nmodel: gcn\nrounds: 5",
+		"method: layer-wise\nencoder: raw\nrounds: 5", "method: mini-batch\nmodel: sage\nrounds: 3", "min_class: 1",
 	} {
 		t.Run(strings.ReplaceAll(settings, "\n", " "), func(t *testing.T) {
 			t.Parallel()
@@ -42,7 +42,8 @@ func TestClassWeights(t *testing.T) {
 				if strings.Contains(settings, "peers: 1") {
 					parts = dealt(t, g, 1)
 				}
-				r, err := Local{Plan: read(t, settings+"\n"+weights+"\ntransport: memory\npolicy: random"), Shards: parts}.Train(t.Context())
+				r, err := Local{Plan: read(t, settings+"\n"+weights+"\ntransport: memory\npolicy: random"),
+					Shards: parts}.Train(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}

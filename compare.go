@@ -29,7 +29,8 @@ type Outcome struct {
 	Sent    Traffic   // bytes that all sites sent; 0 where nothing travels
 	Seconds float64   // of training, wall clock
 	Runs    []*Result // one; of sites that train alone one for each, by rank
-	Faults  []error   // of sites that train alone: why one could not, and then its run is nil and its nodes are not in Test
+	// of sites that train alone: why one could not, and then its run is nil and its nodes are not in Test
+	Faults []error
 }
 
 // Compare runs the trials one after the other and returns their outcomes in the same order. shards

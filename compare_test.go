@@ -42,7 +42,8 @@ func ExampleCompare() {
 	}
 	for _, o := range outcomes {
 		better := o.Test > outcomes[0].Test
-		fmt.Printf("%-15s  models: %d  better than alone: %-5t  sends: %t\n", o.Name, len(o.Runs), better, o.Sent.Halo > 0)
+		fmt.Printf("%-15s  models: %d  better than alone: %-5t  sends: %t\n", o.Name, len(o.Runs), better,
+			o.Sent.Halo > 0)
 	}
 	// Output:
 	// each site alone  models: 4  better than alone: false  sends: false
@@ -60,7 +61,8 @@ func TestCompare(t *testing.T) {
 	trial := func(name string, p heddle.Plan, alone bool) heddle.Trial {
 		return heddle.Trial{Name: name, Plan: p, Alone: alone, OnEvent: func(heddle.Event) { rounds[name]++ }}
 	}
-	all, err := heddle.Compare(context.Background(), g, shards, trial("alone", plan, true), trial("together", plan, false))
+	all, err := heddle.Compare(context.Background(), g, shards, trial("alone", plan, true),
+		trial("together", plan, false))
 	if err != nil {
 		t.Fatal(err)
 	}

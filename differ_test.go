@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
-// TestDifferences: settings that differ, or that one of two plans does not read, are named once, in the plan's order; in
-// some settings sites may differ.
+// TestDifferences: settings that differ, or that one of two plans does not read, are named once, in the plan's order;
+// in some settings sites may differ.
 func TestDifferences(t *testing.T) {
 	said := func(a, b Plan) string {
 		fault := &p2p.MemberMismatchError{Name: "north", OurPlan: a.Agreed(), PeerPlan: b.Agreed()}
@@ -25,7 +25,8 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("%q, must be %q", got, want)
 	}
 	b = a
-	b.Gradient().CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"}, "rate=5Mbit", "fennel"
+	b.Gradient().CheckpointEvery, b.Relays, b.Link, b.Policy = 3, []string{"/ip4/10.0.0.1/tcp/1/p2p/12D3"},
+		"rate=5Mbit", "fennel"
 	if got := said(a, b); !strings.HasPrefix(got, "The settings are the same") {
 		t.Errorf("sites may differ in %q", got)
 	}

@@ -50,8 +50,8 @@ func islands(t *testing.T, sites int) (own []*graph.Graph, whole []*shard.Shard)
 	return own, whole
 }
 
-// TestJoinGraph: sites that hand over their graphs give the model of one process that has all parts, and a site with another
-// number of features is named.
+// TestJoinGraph: sites that hand over their graphs give the model of one process that has all parts, and a site with
+// another number of features is named.
 func TestJoinGraph(t *testing.T) {
 	own, whole := islands(t, 3)
 	p := read(t, "transport: memory")
@@ -71,7 +71,8 @@ func TestJoinGraph(t *testing.T) {
 	}
 	own[1].X = graph.OneHot(make([]int32, own[1].N()), 3)
 	_, errs = joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}), own, t.TempDir())
-	if errs[0] == nil || !strings.Contains(errs[0].Error(), "site-1") || !strings.Contains(errs[0].Error(), "features") {
+	if errs[0] == nil || !strings.Contains(errs[0].Error(), "site-1") ||
+		!strings.Contains(errs[0].Error(), "features") {
 		t.Errorf("site 1 has 3 features: the error of site 0 must say so (got %v)", errs[0])
 	}
 }

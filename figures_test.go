@@ -18,10 +18,11 @@ import (
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
-// TestFiguresOfARun: with every method the confusion matrix is that of the sites' own predictions, its accuracy the one that the
-// run reports, and calibrated probabilities of closed forms fit better.
+// TestFiguresOfARun: with every method the confusion matrix is that of the sites' own predictions, its accuracy the one
+// that the run reports, and calibrated probabilities of closed forms fit better.
 func TestFiguresOfARun(t *testing.T) {
-	for _, settings := range []string{"", "method: layer-wise\nmodel: gcn\nrounds: 20\nlr: 0.003", "method: full-batch\nmodel: gcn\nrounds: 20", "method: full-batch\npeers: 1\nmodel: sage\nrounds: 20"} {
+	for _, settings := range []string{"", "method: layer-wise\nmodel: gcn\nrounds: 20\nlr: 0.003",
+		"method: full-batch\nmodel: gcn\nrounds: 20", "method: full-batch\npeers: 1\nmodel: sage\nrounds: 20"} {
 		l := ofSites(t, 3, "")
 		l.Plan = read(t, settings+"\ntransport: memory\npolicy: random")
 		if l.Plan.Peers == 1 {
@@ -53,7 +54,8 @@ func TestFiguresOfARun(t *testing.T) {
 			t.Errorf("%q: confusion matrix %v, must be %v", settings, f.Test.Confusion, want)
 		}
 		if f.Test.Low > f.Test.Metric || f.Test.High < f.Test.Metric || f.Test.Baseline > 0.3 {
-			t.Errorf("%q: %v of %v to %v, baseline %v", settings, f.Test.Metric, f.Test.Low, f.Test.High, f.Test.Baseline)
+			t.Errorf("%q: %v of %v to %v, baseline %v", settings, f.Test.Metric, f.Test.Low, f.Test.High,
+				f.Test.Baseline)
 		}
 		if l.Plan.Method == plan.ClassMeans && !(f.Test.Calibrated < 0.8*f.Test.ECE) {
 			t.Errorf("%q: calibration error %v, then %v", settings, f.Test.ECE, f.Test.Calibrated)
@@ -67,8 +69,8 @@ func TestFiguresOfARun(t *testing.T) {
 	}
 }
 
-// TestFiguresOfAMeeting: all sites have the same figures but for their own nodes, write the same model file, and have the
-// figures again when they start again after the end.
+// TestFiguresOfAMeeting: all sites have the same figures but for their own nodes, write the same model file, and have
+// the figures again when they start again after the end.
 func TestFiguresOfAMeeting(t *testing.T) {
 	p := read(t, "policy: random\ntransport: memory")
 	p.Peers = 3
@@ -96,7 +98,8 @@ func TestFiguresOfAMeeting(t *testing.T) {
 			t.Fatal(err)
 		}
 		files = append(files, string(b))
-		if _, card, err := modelfile.Read(path); err != nil || card.Temperature != one.Figures.Temperature || card.Temperature >= 1 {
+		if _, card, err := modelfile.Read(path); err != nil || card.Temperature != one.Figures.Temperature ||
+			card.Temperature >= 1 {
 			t.Errorf("site %d: temperature %v in the file (%v)", r, card.Temperature, err)
 		}
 	}
@@ -108,14 +111,15 @@ func TestFiguresOfAMeeting(t *testing.T) {
 		t.Fatal(err)
 	}
 	for r, one := range again {
-		if f := one.Figures; f == nil || f.Temperature != results[r].Figures.Temperature || f.Test.Rows != results[r].Figures.Test.Rows {
+		if f := one.Figures; f == nil || f.Temperature != results[r].Figures.Temperature ||
+			f.Test.Rows != results[r].Figures.Test.Rows {
 			t.Errorf("site %d, again: figures %+v", r, f)
 		}
 	}
 }
 
-// TestThresholdOfARun: the threshold that validation chose for its goal makes the predictions and the metric, and stands in
-// the model's card.
+// TestThresholdOfARun: the threshold that validation chose for its goal makes the predictions and the metric, and
+// stands in the model's card.
 func TestThresholdOfARun(t *testing.T) {
 	l := ofSites(t, 2, "")
 	for _, s := range l.Shards {
@@ -138,12 +142,14 @@ func TestThresholdOfARun(t *testing.T) {
 		for _, i := range s.NodesIn(graph.Test) {
 			said := r.Own[rank].Classes(int(i))[0]
 			n[s.Labels.Class[i]][said]++
-			if p := r.Own[rank].Probabilities(int(i))[1]; (said == 1) != (p >= f.Threshold.Probability) && math.Abs(p-f.Threshold.Probability) > 1e-9 {
+			if p := r.Own[rank].Probabilities(int(i))[1]; (said == 1) != (p >= f.Threshold.Probability) &&
+				math.Abs(p-f.Threshold.Probability) > 1e-9 {
 				t.Errorf("class %d at probability %v, threshold %v", said, p, f.Threshold.Probability)
 			}
 		}
 	}
-	if got := f.Test.Confusion; got[0][0] != n[0][0] || got[0][1] != n[0][1] || got[1][0] != n[1][0] || got[1][1] != n[1][1] {
+	if got := f.Test.Confusion; got[0][0] != n[0][0] || got[0][1] != n[0][1] || got[1][0] != n[1][0] ||
+		got[1][1] != n[1][1] {
 		t.Errorf("confusion %v, of the predictions %v", got, n)
 	}
 	if float64(f.Test.MacroF1) != r.Test {
@@ -164,8 +170,8 @@ func TestThresholdOfARun(t *testing.T) {
 	}
 }
 
-// TestThresholdsOfSeveral: where nodes have several classes, each class's threshold makes the predictions, figures and model
-// card alike, those of one peer and of three.
+// TestThresholdsOfSeveral: where nodes have several classes, each class's threshold makes the predictions, figures and
+// model card alike, those of one peer and of three.
 func TestThresholdsOfSeveral(t *testing.T) {
 	var first *figures.Figures
 	for _, peers := range []int{1, 3} {
@@ -174,7 +180,8 @@ func TestThresholdsOfSeveral(t *testing.T) {
 			several := graph.Labels{Classes: s.Labels.Classes}
 			for i, k := range s.Labels.Class {
 				for c := range int32(several.Classes) {
-					several.Bits = append(several.Bits, map[bool]uint8{true: 1}[k == c || (s.Global[i]+int64(c))%9 == 0])
+					several.Bits = append(several.Bits,
+						map[bool]uint8{true: 1}[k == c || (s.Global[i]+int64(c))%9 == 0])
 				}
 			}
 			s.Labels = several
@@ -186,7 +193,8 @@ func TestThresholdsOfSeveral(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := r.Figures
-		if len(f.Thresholds) != l.Shards[0].Labels.Classes || f.Threshold != nil || r.Card.Goal != "f1" || !reflect.DeepEqual([]float64(f.Cuts()), r.Card.Thresholds) {
+		if len(f.Thresholds) != l.Shards[0].Labels.Classes || f.Threshold != nil || r.Card.Goal != "f1" ||
+			!reflect.DeepEqual([]float64(f.Cuts()), r.Card.Thresholds) {
 			t.Fatalf("thresholds are %+v, those of the card %v for %q", f.Thresholds, r.Card.Thresholds, r.Card.Goal)
 		}
 		if n := len(f.Temperatures); n != len(f.Thresholds) || !reflect.DeepEqual(f.Temperatures, r.Card.Temperatures) {

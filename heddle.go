@@ -22,8 +22,8 @@ type Plan = plan.Plan
 // Auto, as Plan.Peers, leaves the number of peers to policy and partition.
 const Auto = plan.AutoPeers
 
-// Defaults returns the default settings of a method and, of one that trains layers, of a model. Empty, they are class-means
-// and gcn.
+// Defaults returns the default settings of a method and, of one that trains layers, of a model. Empty, they are
+// class-means and gcn.
 func Defaults(method, model string) Plan { return plan.Defaults(method, model) }
 
 // ReadPlan reads a plan from YAML text and from settings given by name, as plan.Read does.

@@ -57,10 +57,10 @@ type Inference struct {
 	Sent        Traffic     // by this site
 }
 
-// Infer computes, as one of p's members, predictions of m for the nodes of the site's shard, with the rows of neighbours at
-// other sites. All members call it with the same model file, of which card is the rest: the peers compare their
-// fingerprints when they connect, and shards must be of one partition. Nothing is trained. What a site sends is what
-// disclosure.OfModel lists; a site with a policy needs an approval of InferenceText.
+// Infer computes, as one of p's members, predictions of m for the nodes of the site's shard, with the rows of
+// neighbours at other sites. All members call it with the same model file, of which card is the rest: the peers compare
+// their fingerprints when they connect, and shards must be of one partition. Nothing is trained. What a site sends is
+// what disclosure.OfModel lists; a site with a policy needs an approval of InferenceText.
 //
 // The error is an *InputError if plan, model, shard or gate is at fault, and a *comm.PeerError if another peer is.
 func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card) (*Inference, error) {
@@ -89,13 +89,15 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 	return out, nil
 }
 
-// Recommend finds, as one of p's members, the k best new links of each of some nodes of the site's shard by m, a model of
-// links, under a relation, or under each that the model knows where it is empty. The other ends are nodes of all sites or, where
-// p draws pairs from near nodes, the site's own nodes and their neighbours: their owners send the rows that the decoder reads.
-// All members call it as Infer, with a plan of task links; a site may want no links.
-func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile.Card, nodes []int32, relation string, k int) (all []links.NewLink, sent Traffic, err error) {
+// Recommend finds, as one of p's members, the k best new links of each of some nodes of the site's shard by m, a model
+// of links, under a relation, or under each that the model knows where it is empty. The other ends are nodes of all
+// sites or, where p draws pairs from near nodes, the site's own nodes and their neighbours: their owners send the rows
+// that the decoder reads. All members call it as Infer, with a plan of task links; a site may want no links.
+func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile.Card, nodes []int32, relation string,
+	k int) (all []links.NewLink, sent Traffic, err error) {
 	if !p.Task.Links() {
-		return nil, sent, input(fmt.Errorf("the plan must be of task links (got %s): it says which rows travel", p.Task))
+		return nil, sent,
+			input(fmt.Errorf("the plan must be of task links (got %s): it says which rows travel", p.Task))
 	}
 	if err := modelled(m, s.Shard); err != nil {
 		return nil, sent, input(err)
@@ -130,7 +132,8 @@ func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card 
 	if err = errors.Join(err, disclosure.CheckMembers(p)); err == nil {
 		err = disclosure.Seated(p, s.Shard, rank)
 	}
-	if err = errors.Join(err, infer.Fits(m, s.Shard), fault, modelfile.SameColumns(m.Spec, card.Encoding, s.Shard.Encoding)); err != nil {
+	if err = errors.Join(err, infer.Fits(m, s.Shard), fault,
+		modelfile.SameColumns(m.Spec, card.Encoding, s.Shard.Encoding)); err != nil {
 		return sent, input(err)
 	}
 	print, err := modelfile.Fingerprint(m, card)
@@ -169,8 +172,10 @@ func Embed(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	}
 	whole := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
 	defer whole.Close()
-	metric := map[graph.TargetKind]eval.Metric{graph.Single: "accuracy", graph.Several: "micro-f1", graph.Numbers: "r2"}[m.Spec.Kind()]
-	a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", Layerwise: true, Metric: metric}, m, shard.Whole(g.Numbered()), whole, whole)
+	metric := map[graph.TargetKind]eval.Metric{graph.Single: "accuracy", graph.Several: "micro-f1",
+		graph.Numbers: "r2"}[m.Spec.Kind()]
+	a, err := infer.Run(context.Background(), infer.Config{Exchange: "halo", Layerwise: true, Metric: metric}, m,
+		shard.Whole(g.Numbered()), whole, whole)
 	if err != nil {
 		return mat.Dense{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}

@@ -41,8 +41,8 @@ func together(t *testing.T, r *Result, shards []*shard.Shard) ([]*infer.Answer, 
 	return all, sent
 }
 
-// apart returns the largest difference of two matrices relative to the largest value, and the fraction of rows that differ
-// by more than a hundred thousandth of it.
+// apart returns the largest difference of two matrices relative to the largest value, and the fraction of rows that
+// differ by more than a hundred thousandth of it.
 func apart(got, want mat.Dense) (most, rows float64) {
 	largest := 1e-30
 	for _, v := range want.Data {
@@ -62,12 +62,14 @@ func apart(got, want mat.Dense) (most, rows float64) {
 }
 
 // TestInferenceRepeatsTraining: on the data of a run, what its peers compute together by its model is what each of them
-// predicted at its end: the same bits where layers are trained one after the other, else up to rounding. They agree with the
-// model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric. The long form tries all
-// with 2, 3 and 4 peers.
+// predicted at its end: the same bits where layers are trained one after the other, else up to rounding. They agree
+// with the model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric. The long
+// form tries all with 2, 3 and 4 peers.
 func TestInferenceRepeatsTraining(t *testing.T) {
-	g, every := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1)), testenv.LongForm(t)
-	for i, k := range g.Labels.Class { // with about as many training nodes of each class a move of the logits is rounded otherwise in the model file
+	g, every := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1)),
+		testenv.LongForm(t)
+	// with about as many training nodes of each class a move of the logits is rounded otherwise in the model file
+	for i, k := range g.Labels.Class {
 		if k == 0 && i%4 > 0 && g.Split[i] == graph.Train {
 			g.Split[i] = graph.None
 		}
@@ -80,12 +82,17 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 	}{
 		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
 		{"method: layer-wise; model: sage; encoder: raw; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
-		{"method: layer-wise; model: gin; encoder: mlp; hidden: 12; rounds: 8; hops: 2; layer_output: logits; keep_last: true", true, 0, 1e-4},
-		{"method: layer-wise; model: gat; encoder: pca:16; hidden: 12; heads: 2; rounds: 8; keep_last: true", true, 0, 1e-4},
-		{"method: layer-wise; model: gatv2; encoder: raw; hidden: 12; heads: 2; rounds: 4; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gin; encoder: mlp; hidden: 12; rounds: 8; hops: 2; layer_output: " +
+			"logits; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gat; encoder: pca:16; hidden: 12; heads: 2; rounds: 8; keep_last: true", true, 0,
+			1e-4},
+		{"method: layer-wise; model: gatv2; encoder: raw; hidden: 12; heads: 2; rounds: 4; keep_last: true", true, 0,
+			1e-4},
 		{"method: layer-wise; model: sage-pool; encoder: mlp; hidden: 12; rounds: 4; keep_last: true", true, 0, 1e-4},
-		{"method: layer-wise; model: gcn; encoder: raw; hidden: 12; rounds: 8; exchange: cover; residual: true; keep_last: true", true, 0, 1e-4},
-		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; rows: int8; keep_last: true", true, 0, 0},
+		{"method: layer-wise; model: gcn; encoder: raw; hidden: 12; rounds: 8; exchange: cover; residual: " +
+			"true; keep_last: true", true, 0, 1e-4},
+		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; rows: int8; keep_last: true", true, 0,
+			0},
 		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; inductive: true", false, 0, 1e-4},
 		{"class_target: labels; rows: float32; coarse_rows: false", false, 0, 1e-4},
 		{"class_target: residual; rows: float32; coarse_rows: false", false, 0, 1e-4},
@@ -120,15 +127,18 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 			for rank, a := range all {
 				most, rows := apart(a.Logits, r.Own[rank].Logits)
 				if c.bits && most > 0 || rows > c.rows {
-					t.Errorf("%s, %d peers: %.2g of the rows differ from those of training, by up to %.2g", c.given, peers, rows, most)
+					t.Errorf("%s, %d peers: %.2g of the rows differ from those of training, by up to %.2g", c.given,
+						peers, rows, most)
 				}
 				if c.rows == 0 && math.Abs(a.Test-r.Test) > 1e-9 {
 					t.Errorf("%s, %d peers: the test metric is %v, the run's %v", c.given, peers, a.Test, r.Test)
 				}
 				most, rows = apart(a.Hidden, r.Hidden[rank])
-				if a.Hidden.Rows != shards[rank].Owned || a.Hidden.Rows != r.Hidden[rank].Rows || a.Hidden.Cols != r.Hidden[rank].Cols || c.bits && most > 0 || rows > c.rows {
-					t.Errorf("%s, %d peers: %.2g of the hidden rows (%d×%d and %d×%d) differ from those of training, by up to %.2g", c.given, peers,
-						rows, a.Hidden.Rows, a.Hidden.Cols, r.Hidden[rank].Rows, r.Hidden[rank].Cols, most)
+				if a.Hidden.Rows != shards[rank].Owned || a.Hidden.Rows != r.Hidden[rank].Rows ||
+					a.Hidden.Cols != r.Hidden[rank].Cols || c.bits && most > 0 || rows > c.rows {
+					t.Errorf("%s, %d peers: %.2g of the hidden rows (%d×%d and %d×%d) differ from those of training, "+
+						"by up to %.2g", c.given, peers, rows, a.Hidden.Rows, a.Hidden.Cols, r.Hidden[rank].Rows,
+						r.Hidden[rank].Cols, most)
 				}
 				own := whole.Logits.Select(narrow(shards[rank]))
 				if most, _ := apart(a.Logits, own); c.whole > 0 && most > c.whole {
@@ -139,7 +149,8 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 					t.Fatal(err)
 				}
 				if bound := d.Bytes; sent[rank].Total() > bound || sent[rank].Halo == 0 {
-					t.Errorf("%s, %d peers: peer %d sent %d bytes, of them rows %d; must be at most %d", c.given, peers, rank, sent[rank].Total(), sent[rank].Halo, bound)
+					t.Errorf("%s, %d peers: peer %d sent %d bytes, of them rows %d; must be at most %d", c.given, peers,
+						rank, sent[rank].Total(), sent[rank].Halo, bound)
 				}
 				for _, line := range d.Sends {
 					if line.Kind == train.Errors || line.Kind == train.Sums && line.Times > 4 {
@@ -159,8 +170,8 @@ func narrow(s *shard.Shard) (nodes []int32) {
 	return nodes
 }
 
-// TestInferenceOfNewNodes: a model predicts for an extract in which one site has a tenth more nodes, with their edges, as it
-// does on that graph in one place.
+// TestInferenceOfNewNodes: a model predicts for an extract in which one site has a tenth more nodes, with their edges,
+// as it does on that graph in one place.
 func TestInferenceOfNewNodes(t *testing.T) {
 	now := dataset.Sites(dataset.SitesConfig{Nodes: 660, Columns: 300, Train: 0.12}, rng.New(2))
 	now.X = graph.Features{Dense: now.X.Sparse.Dense()} // sparse rows of the closed form are coarse
@@ -174,8 +185,10 @@ func TestInferenceOfNewNodes(t *testing.T) {
 		old[i] = int32(i)
 	}
 	to := append(slices.Clone(old), slices.Repeat([]int32{-1}, now.N()-len(old))...)
-	before := &graph.Graph{Name: "before", Adj: *now.Adj.Relabel(old, to, len(old)), X: now.X.Select(old), Labels: now.Labels.Select(old), Split: now.Split[:600]}
-	for _, given := range []string{"rows: float32", "method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8", "method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8"} {
+	before := &graph.Graph{Name: "before", Adj: *now.Adj.Relabel(old, to, len(old)), X: now.X.Select(old),
+		Labels: now.Labels.Select(old), Split: now.Split[:600]}
+	for _, given := range []string{"rows: float32", "method: layer-wise; model: gcn; encoder: pca:16; " +
+		"hidden: 12; rounds: 8", "method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8"} {
 		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\ntransport: memory")
 		p.Peers = 3
 		trained, err := shard.Cut(before, owner[:600], 3)
@@ -196,15 +209,16 @@ func TestInferenceOfNewNodes(t *testing.T) {
 		}
 		all, _ := together(t, r, shards)
 		for rank, a := range all {
-			if most, _ := apart(a.Logits, want.Logits.Select(narrow(shards[rank]))); most > 1e-4 || a.Logits.Rows != shards[rank].Owned {
+			if most, _ := apart(a.Logits, want.Logits.Select(narrow(shards[rank]))); most > 1e-4 ||
+				a.Logits.Rows != shards[rank].Owned {
 				t.Errorf("%s: logits of site %d differ from those on the pooled graph by %.2g", given, rank, most)
 			}
 		}
 	}
 }
 
-// TestSitesInfer: sites on a network compute what they predicted at the end of their run; sites with other models, and a site
-// without the others, are told so.
+// TestSitesInfer: sites on a network compute what they predicted at the end of their run; sites with other models, and
+// a site without the others, are told so.
 func TestSitesInfer(t *testing.T) {
 	l := ofSites(t, 3, "")
 	l.Plan = read(t, "policy: random")
@@ -231,8 +245,10 @@ func TestSitesInfer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rank, a := range all {
-		if _, rows := apart(a.Logits, trained[rank].Own[0].Logits); rows > 0.2 || a.Sent.Wire <= a.Sent.Halo || a.Tested == 0 || math.Abs(a.Test-trained[rank].Test) > 0.02 {
-			t.Errorf("site %d: %.2g of the rows differ; test %v of %d nodes, the run's %v; sent %+v", rank, rows, a.Test, a.Tested, trained[rank].Test, a.Sent)
+		if _, rows := apart(a.Logits, trained[rank].Own[0].Logits); rows > 0.2 || a.Sent.Wire <= a.Sent.Halo ||
+			a.Tested == 0 || math.Abs(a.Test-trained[rank].Test) > 0.02 {
+			t.Errorf("site %d: %.2g of the rows differ; test %v of %d nodes, the run's %v; sent %+v", rank, rows,
+				a.Test, a.Tested, trained[rank].Test, a.Sent)
 		}
 	}
 	_, errs = ask(func(rank int, r Result) Result {
@@ -242,7 +258,8 @@ func TestSitesInfer(t *testing.T) {
 		return r
 	})
 	for rank, err := range errs {
-		if mismatch := new(p2p.MemberMismatchError); !errors.As(err, &mismatch) || !strings.Contains(err.Error(), "predict") {
+		if mismatch := new(p2p.MemberMismatchError); !errors.As(err, &mismatch) ||
+			!strings.Contains(err.Error(), "predict") {
 			t.Errorf("site %d: %v; must be a difference of the models", rank, err)
 		}
 	}
@@ -272,19 +289,21 @@ func TestSitesInfer(t *testing.T) {
 	}
 }
 
-// TestInferenceSendsAsDisclosed: what crosses is what was disclosed before, number by number, where rows are dense and all of
-// them cross.
+// TestInferenceSendsAsDisclosed: what crosses is what was disclosed before, number by number, where rows are dense and
+// all of them cross.
 func TestInferenceSendsAsDisclosed(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1))
 	for given, numbers := range map[string]float64{
-		"method: layer-wise; model: sage; encoder: pca:16; layers: 2; hidden: 12; rounds: 3; keep_last: true":          16 + 12,
-		"method: layer-wise; model: gcn; encoder: mlp; layers: 1; hidden: 12; hops: 2; rounds: 3; keep_last: true":     12 + 12,
-		"method: layer-wise; model: gat; encoder: pca:16; layers: 1; hidden: 12; heads: 2; rounds: 3; keep_last: true": 16,
-		"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 3":                                              12 + 7,
-		"method: full-batch; model: gcn; hidden: 12; rounds: 3":                                                        1 + 12 + 7,
-		"method: full-batch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 3":                                 1 + 4*7,
-		"method: full-batch; model: sage-pool; hidden: 12; rounds: 3; correct_smooth: 3":                               12 + 7 + 1 + 6*7,
-		"class_target: labels; rows: float32":                                                                          -1,
+		"method: layer-wise; model: sage; encoder: pca:16; layers: 2; hidden: 12; rounds: 3; keep_last: true": 16 + 12,
+		"method: layer-wise; model: gcn; encoder: mlp; layers: 1; hidden: 12; hops: 2; " +
+			"rounds: 3; keep_last: true": 12 + 12,
+		"method: layer-wise; model: gat; encoder: pca:16; layers: 1; hidden: 12; heads: 2; " +
+			"rounds: 3; keep_last: true": 16,
+		"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 3":                12 + 7,
+		"method: full-batch; model: gcn; hidden: 12; rounds: 3":                          1 + 12 + 7,
+		"method: full-batch; model: appnp; hidden: 12; hops: 4; alpha: 0.1; rounds: 3":   1 + 4*7,
+		"method: full-batch; model: sage-pool; hidden: 12; rounds: 3; correct_smooth: 3": 12 + 7 + 1 + 6*7,
+		"class_target: labels; rows: float32":                                            -1,
 	} {
 		p := read(t, strings.ReplaceAll(given, "; ", "\n")+"\nexchange: halo\npolicy: random\ntransport: memory")
 		p.Peers = 3
@@ -312,7 +331,8 @@ func TestInferenceSendsAsDisclosed(t *testing.T) {
 				gives += int64(n)
 			}
 			if sent[rank].Halo != 4*rows*gives || numbers > 0 && d.Node != numbers {
-				t.Errorf("%s: site %d sent %d bytes of rows, must be those of %d numbers of %d nodes; %v numbers of a node, must be %v", given, rank, sent[rank].Halo, rows, gives, d.Node, numbers)
+				t.Errorf("%s: site %d sent %d bytes of rows, must be those of %d numbers of %d nodes; "+
+					"%v numbers of a node, must be %v", given, rank, sent[rank].Halo, rows, gives, d.Node, numbers)
 			}
 		}
 	}

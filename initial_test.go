@@ -26,8 +26,8 @@ func again(t *testing.T, p Plan, r *Result) (Plan, *Initial) {
 	return p, init
 }
 
-// TestInit: training that starts from a model begins with the loss of that model on the training nodes, has the same curve
-// for any number of peers, and does not end worse than it began.
+// TestInit: training that starts from a model begins with the loss of that model on the training nodes, has the same
+// curve for any number of peers, and does not end worse than it began.
 func TestInit(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12, Val: 0.1}, rng.New(1))
 	for _, c := range []struct {
@@ -35,13 +35,17 @@ func TestInit(t *testing.T) {
 		exact bool // the first loss is the model's: no layer before the last is trained again
 	}{
 		{"method: full-batch; model: gcn; hidden: 12; rounds: 8; dropout: 0", true},
-		{"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8; dropout: 0; attention_dropout: 0; norm: layer", true},
+		{"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8; dropout: 0; attention_dropout: 0; " +
+			"norm: layer", true},
 		{"method: full-batch; model: sage; hidden: 12; rounds: 8; dropout: 0; label_inputs: 0", true},
 		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 1; rounds: 8; dropout: 0", true},
 		{"method: layer-wise; model: sage; encoder: raw; layers: 1; rounds: 8; dropout: 0; keep_last: true", true},
-		{"method: layer-wise; model: gcn; encoder: pca:16+classes; layers: 1; rounds: 8; dropout: 0; min_class: 1", true},
-		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 2; hidden: 12; rounds: 8; dropout: 0; keep_last: true", false},
-		{"method: layer-wise; model: gcn; encoder: mlp; layers: 2; hidden: 12; rounds: 8; dropout: 0; layer_output: logits; keep_last: true", false},
+		{"method: layer-wise; model: gcn; encoder: pca:16+classes; layers: 1; rounds: 8; dropout: 0; min_class: 1",
+			true},
+		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 2; hidden: 12; rounds: 8; " +
+			"dropout: 0; keep_last: true", false},
+		{"method: layer-wise; model: gcn; encoder: mlp; layers: 2; hidden: 12; rounds: 8; dropout: 0; layer_output: " +
+			"logits; keep_last: true", false},
 	} {
 		p := read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\npolicy: random\ntransport: memory")
 		run := func(p Plan, init *Initial, peers int) *Result {
@@ -73,7 +77,8 @@ func TestInit(t *testing.T) {
 			curve := r.Result.Curve()
 			for k, point := range curve {
 				if want := first.Result.Curve()[k].Loss; !(math.Abs(point.Loss-want) <= 1e-4*want) {
-					t.Fatalf("%s: the loss of round %d with %d peers is %v, with 2 %v", c.given, k, peers, point.Loss, want)
+					t.Fatalf("%s: the loss of round %d with %d peers is %v, with 2 %v", c.given, k, peers, point.Loss,
+						want)
 				}
 			}
 			if loss := curve[0].Loss; c.exact && !(math.Abs(loss-sum/count) <= 1e-4*loss) {
@@ -98,7 +103,8 @@ func TestInitRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoding := `{"columns":[{"name":"age","kind":"numeric","mean":1},{"name":"sex","kind":"categorical","values":["f","m"]}]}`
+	encoding :=
+		`{"columns":[{"name":"age","kind":"numeric","mean":1},{"name":"sex","kind":"categorical","values":["f","m"]}]}`
 	for _, c := range []struct {
 		change func(l *Local, r *Result)
 		want   string
@@ -108,7 +114,8 @@ func TestInitRefused(t *testing.T) {
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Layers = 3 }, "model.layers must have 3 entries (got 2)"},
 		{func(l *Local, _ *Result) { l.Init = nil }, "must be given (--init)"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = "" }, "the plan must name the model file"},
-		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = strings.Repeat("0", 64) }, "must be that of SHA-256 000000"},
+		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = strings.Repeat("0", 64) },
+			"must be that of SHA-256 000000"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = "model.safetensors" }, "64 hexadecimal digits"},
 		{func(_ *Local, r *Result) {
 			r.Card.Encoding = []byte(encoding)
@@ -154,23 +161,26 @@ func TestInitRefused(t *testing.T) {
 	}
 }
 
-// TestInitClassColumns: a model whose layers see columns of classes is a start for data of the same columns and classes by
-// name; a plan with other columns behind the encoder is refused.
+// TestInitClassColumns: a model whose layers see columns of classes is a start for data of the same columns and classes
+// by name; a plan with other columns behind the encoder is refused.
 func TestInitClassColumns(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Columns: 60, Train: 0.2}, rng.New(1))
-	encoding := `{"columns":[{"name":"age","kind":"numeric","mean":1},{"name":"sex","kind":"categorical","values":["f","m"]}]}`
+	encoding :=
+		`{"columns":[{"name":"age","kind":"numeric","mean":1},{"name":"sex","kind":"categorical","values":["f","m"]}]}`
 	names := make([]string, g.Labels.Classes)
 	for k := range names {
 		names[k] = string(rune('a' + k))
 	}
-	settings := "method: layer-wise\nmodel: gcn\nhidden: 8\nrounds: 1\nkeep_last: true\npolicy: random\ntransport: memory\nencoder: "
+	settings := "method: layer-wise\nmodel: gcn\nhidden: 8\nrounds: 1\nkeep_last: true\npolicy: random\n" +
+		"transport: memory\nencoder: "
 	for _, c := range []struct {
 		file, plan string // their encoders
 		change     func(s *shard.Shard)
 		must       string
 	}{
 		{"pca:8+classes", "pca:8+classes", func(*shard.Shard) {}, ""},
-		{"pca:8+classes", "pca:8+classes", func(s *shard.Shard) { s.Encoding = []byte(strings.Replace(encoding, "sex", "side", 1)) },
+		{"pca:8+classes", "pca:8+classes",
+			func(s *shard.Shard) { s.Encoding = []byte(strings.Replace(encoding, "sex", "side", 1)) },
 			`column 2 must be "sex", as in the model (got "side")`},
 		{"pca:8+classes", "pca:8+classes", func(s *shard.Shard) {
 			s.Labels.Names = slices.Clone(names)

@@ -115,17 +115,19 @@ func (r *Result) ahead(best *Result) bool {
 	return best == nil || r.Metric.Gain(r.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(r.Val)
 }
 
-// JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other sites, as on
-// phones; all members of p call it, in place of heddle match. Before they train they exchange how many nodes each has, and a digest
-// of its part. All graphs must have as many features and the same classes.
+// JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other
+// sites, as on phones; all members of p call it, in place of heddle match. Before they train they exchange how many
+// nodes each has, and a digest of its part. All graphs must have as many features and the same classes.
 //
-// dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs to this run alone: JoinGraph with the same dir,
-// in this process or another, continues with that part; g may be nil. s.Shard and s.State are not read.
+// dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs to this run
+// alone: JoinGraph with the same dir, in this process or another, continues with that part; g may be nil. s.Shard and
+// s.State are not read.
 //
-// Where p has leaves, and does not list this peer, it takes part as one: it sends shares of its part of each sum to the sites,
-// shows them s.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps the name by which
-// they know it in this run, and g must be given each time: JoinGraph with the same dir fetches the sums that it has missed and
-// goes on; one that closed without it stays without it. The error wraps leaf.ErrNotAdmitted if a site turns it away.
+// Where p has leaves, and does not list this peer, it takes part as one: it sends shares of its part of each sum to the
+// sites, shows them s.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps the
+// name by which they know it in this run, and g must be given each time: JoinGraph with the same dir fetches the sums
+// that it has missed and goes on; one that closed without it stays without it. The error wraps leaf.ErrNotAdmitted if a
+// site turns it away.
 func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) (*Result, error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil && p.ClassMeans.Leaves > 0 {
@@ -199,7 +201,8 @@ func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir 
 		return input(err)
 	}
 	own := shard.Whole(g)
-	own.Rank, own.Parts, own.HaloPtr, own.Boundary = rank, len(p.Members), make([]int, len(p.Members)+1), make([][]int32, len(p.Members))
+	own.Rank, own.Parts, own.HaloPtr, own.Boundary = rank, len(p.Members), make([]int, len(p.Members)+1),
+		make([][]int32, len(p.Members))
 	for q := range own.HaloPtr {
 		own.HaloPtr[q] = own.Owned
 	}
@@ -209,7 +212,8 @@ func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir 
 	text := p.Agreed() + gathering
 	s.Shard = nil
 	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), PlanText: text}
-	return disclosure.MeetAs(ctx, p, s.Site, "gather", hello, nil, func(ctx context.Context, at *session.Session) error {
+	return disclosure.MeetAs(ctx, p, s.Site, "gather", hello, nil, func(ctx context.Context,
+		at *session.Session) error {
 		step := 0
 		tell := func(b []byte) ([][]byte, error) {
 			r, err := at.Group.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Step: step, Kind: "gather"}, Meta: b})

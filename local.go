@@ -145,7 +145,8 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 		if l.State != "" {
 			state = l.stateOf(r)
 		}
-		one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(l.Shards[r]), init: l.Init, embed: l.Embed}
+		one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(l.Shards[r]), init: l.Init,
+			embed: l.Embed}
 		if r == 0 { // the parts together are one data set, of which each edge is released once
 			at.Spend, at.Event = spend, l.OnEvent
 		}
@@ -162,7 +163,8 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	for _, r := range results[1:] {
 		sum.Seconds, sum.Waited = max(sum.Seconds, r.Seconds), max(sum.Waited, r.Waited)
 		sum.add(r)
-		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips), Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
+		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips),
+			Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
 	sum.exact()
 	sum.warn(l.OnEvent)

@@ -30,12 +30,16 @@ func TestSitesAreThePeers(t *testing.T) {
 		wantKind   train.EventKind // empty: nothing is said
 		wantText   string
 	}{
-		{name: "nothing asked", policy: "auto", peers: heddle.Auto, wantPolicy: "by-column", wantParts: sites, wantKind: train.Note, wantText: "each of the 3 sites"},
-		{name: "as many peers", policy: "auto", peers: sites, wantPolicy: "by-column", wantParts: sites, wantKind: train.Note, wantText: "policy by-column"},
-		{name: "fewer peers", policy: "auto", peers: 2, wantPolicy: "random", wantParts: 2, wantKind: train.Warning, wantText: "3 sites, but 2 peers"},
+		{name: "nothing asked", policy: "auto", peers: heddle.Auto, wantPolicy: "by-column", wantParts: sites,
+			wantKind: train.Note, wantText: "each of the 3 sites"},
+		{name: "as many peers", policy: "auto", peers: sites, wantPolicy: "by-column", wantParts: sites,
+			wantKind: train.Note, wantText: "policy by-column"},
+		{name: "fewer peers", policy: "auto", peers: 2, wantPolicy: "random", wantParts: 2, wantKind: train.Warning,
+			wantText: "3 sites, but 2 peers"},
 		{name: "random asked", policy: "random", peers: sites, wantPolicy: "random", wantParts: sites},
 		{name: "one peer", policy: "auto", peers: 1, wantPolicy: "random", wantParts: 1},
-		{name: "one peer of a cluster", method: plan.FullBatch, policy: "auto", peers: 1, wantPolicy: "multilevel", wantParts: 1},
+		{name: "one peer of a cluster", method: plan.FullBatch, policy: "auto", peers: 1, wantPolicy: "multilevel",
+			wantParts: 1},
 		{name: "no sites", policy: "auto", peers: heddle.Auto, plain: true, wantPolicy: "random", wantParts: 4},
 	} {
 		p := heddle.Defaults(c.method, "")
@@ -51,7 +55,8 @@ func TestSitesAreThePeers(t *testing.T) {
 		if q.Policy != c.wantPolicy {
 			t.Errorf("%s: policy %s, must be %s", c.name, q.Policy, c.wantPolicy)
 		}
-		if len(said) > 1 || (len(said) == 1) != (c.wantKind != "") || len(said) == 1 && (said[0].Kind != c.wantKind || !strings.Contains(said[0].Text, c.wantText)) {
+		if len(said) > 1 || (len(said) == 1) != (c.wantKind != "") ||
+			len(said) == 1 && (said[0].Kind != c.wantKind || !strings.Contains(said[0].Text, c.wantText)) {
 			t.Errorf("%s: said %v, must be a %q with %q", c.name, said, c.wantKind, c.wantText)
 		}
 		shards, err := heddle.Split(of, p)
@@ -84,7 +89,8 @@ func TestManySites(t *testing.T) {
 		g.Site[i] = int32(i)
 	}
 	p, said := heddle.Defaults("", "").ForGraph(g)
-	if p.Policy != "random" || len(said) != 1 || said[0].Kind != train.Warning || !strings.Contains(said[0].Text, "90 sites, more than 64") {
+	if p.Policy != "random" || len(said) != 1 || said[0].Kind != train.Warning ||
+		!strings.Contains(said[0].Text, "90 sites, more than 64") {
 		t.Errorf("policy %s, said %v", p.Policy, said)
 	}
 }

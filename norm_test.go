@@ -23,8 +23,8 @@ func counted(columns int) *graph.Graph {
 	return g
 }
 
-// TestNormByFeatures: all sites divide features alike, by what all of them have: one value below 0 at one site decides for
-// all. A model that is final keeps its norm, and gives the same logits again.
+// TestNormByFeatures: all sites divide features alike, by what all of them have: one value below 0 at one site decides
+// for all. A model that is final keeps its norm, and gives the same logits again.
 func TestNormByFeatures(t *testing.T) {
 	below, full := counted(80), counted(80)
 	below.X.Dense.Set(119, 3, -1)
@@ -46,8 +46,10 @@ func TestNormByFeatures(t *testing.T) {
 		name string
 		g    *graph.Graph
 		want bool
-	}{{"counts", counted(80), true}, {"sparse", sparse, true}, {"one below 0", below, false}, {"few zeros", full, false}, {"few columns", counted(64), false}} {
-		for _, settings := range []string{"method: full-batch\norder: fixed\nrounds: 3", "method: layer-wise\nrounds: 2", "method: mini-batch\nrounds: 2",
+	}{{"counts", counted(80), true}, {"sparse", sparse, true}, {"one below 0", below, false},
+		{"few zeros", full, false}, {"few columns", counted(64), false}} {
+		for _, settings := range []string{"method: full-batch\norder: fixed\nrounds: 3",
+			"method: layer-wise\nrounds: 2", "method: mini-batch\nrounds: 2",
 			"method: layer-wise\ntask: links\nrounds: 2", "method: full-batch\ntask: links\nrounds: 2"} {
 			for _, peers := range []int{1, 3} {
 				p := read(t, settings+"\ntransport: memory\npolicy: contiguous")
@@ -64,7 +66,8 @@ func TestNormByFeatures(t *testing.T) {
 						t.Fatalf("%s, %q: %v", c.name, settings, err)
 					}
 					if e := r.Model.Spec.Encoder; e.L2Norm != c.want || r.Model.Encoder.Spec.L2Norm != c.want {
-						t.Errorf("%s, %q, %d peers: length 1 is %t, must be %t", c.name, settings, peers, e.L2Norm, c.want)
+						t.Errorf("%s, %q, %d peers: length 1 is %t, must be %t", c.name, settings, peers, e.L2Norm,
+							c.want)
 					}
 					logits = append(logits, r.Own[0].Logits.Data)
 				}

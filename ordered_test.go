@@ -67,13 +67,16 @@ func TestOrderedClasses(t *testing.T) {
 				t.Fatalf("the figures of classes in order are %+v", f)
 			}
 			if math.Abs(float64(*f.RankMAE)-off) > 1e-9 || math.Abs(float64(f.Accuracy)-right) > 1e-9 {
-				t.Errorf("the figures have %v ranks off and accuracy %v, must be %v and %v of the predictions", *f.RankMAE, f.Accuracy, off, right)
+				t.Errorf("the figures have %v ranks off and accuracy %v, must be %v and %v of the predictions",
+					*f.RankMAE, f.Accuracy, off, right)
 			}
-			if want := map[eval.Metric]float64{"rank-mae": float64(*f.RankMAE), "qwk": float64(*f.QWK)}[r.Metric]; r.Test != want {
+			if want := map[eval.Metric]float64{"rank-mae": float64(*f.RankMAE),
+				"qwk": float64(*f.QWK)}[r.Metric]; r.Test != want {
 				t.Errorf("test %s is %v, must be that of the figures, %v", r.Metric, r.Test, want)
 			}
 			if !(off < most) || !(float64(*f.QWK) > 1-most) {
-				t.Errorf("predictions are %v ranks off, kappa %v; must be below %v, and above %v", off, *f.QWK, most, 1-most)
+				t.Errorf("predictions are %v ranks off, kappa %v; must be below %v, and above %v", off, *f.QWK, most,
+					1-most)
 			}
 			if !r.Card.Ordered || r.Own[0].Classes(0)[0] != eval.Median(r.Own[0].Logits.Row(0)) {
 				t.Error("the model's card must say that classes are in order, and the median be predicted")
@@ -101,7 +104,8 @@ func TestOrderedRefused(t *testing.T) {
 		}
 	}
 	p := read(t, "method: full-batch\npeers: 1\nmetric: qwk")
-	if err := p.Check(dealt(t, priced(t, 100, false), 1)); err == nil || !strings.Contains(err.Error(), "metric must be r2") {
+	if err := p.Check(dealt(t, priced(t, 100, false), 1)); err == nil ||
+		!strings.Contains(err.Error(), "metric must be r2") {
 		t.Errorf("metric qwk of numbers: the error is %v, must name the metric", err)
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestOwnPredictions: what the sites predict for their own nodes at the end of a run comes to the test accuracy that the run
-// reports, neighbours at other sites counted; a site that is done has the same predictions when it starts again.
+// TestOwnPredictions: what the sites predict for their own nodes at the end of a run comes to the test accuracy that
+// the run reports, neighbours at other sites counted; a site that is done has the same predictions when it starts
+// again.
 func TestOwnPredictions(t *testing.T) {
 	for _, settings := range []string{
 		"", "method: layer-wise\nmodel: gcn\nrounds: 20", "method: layer-wise\nencoder: mlp\nlayers: 1\nrounds: 10",
@@ -41,7 +42,8 @@ func TestOwnPredictions(t *testing.T) {
 			right, nodes = right+accuracy*float64(n), nodes+n
 		}
 		if sum := right / float64(nodes); math.Abs(sum-results[0].Test) > 1e-9 {
-			t.Errorf("%q: the sites' own predictions are right in %v, the run reports %v", settings, sum, results[0].Test)
+			t.Errorf("%q: the sites' own predictions are right in %v, the run reports %v", settings, sum,
+				results[0].Test)
 		}
 		dir := j.sites[1].State
 		at := &session.Session{Place: train.Place{Checkpoints: &checkpoint.Store{Dir: dir}}, Event: func(Event) {}}
@@ -54,7 +56,8 @@ func TestOwnPredictions(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", settings, err)
 		}
-		if a, b := fmt.Sprint(again.Own[0].Logits.Data), fmt.Sprint(results[1].Own[0].Logits.Clone().Data); a != b || !slices.Equal(parametersOf(again), parametersOf(results[1])) {
+		if a, b := fmt.Sprint(again.Own[0].Logits.Data), fmt.Sprint(results[1].Own[0].Logits.Clone().Data); a != b ||
+			!slices.Equal(parametersOf(again), parametersOf(results[1])) {
 			t.Errorf("%q: a site that starts again must have the same predictions", settings)
 		}
 	}

@@ -44,7 +44,8 @@ type peer struct {
 
 // train trains by p in at, with checkpoints in state (empty = none). final, if any, is called as soon as the model is
 // final, when others may still need this peer.
-func (p *peer) train(ctx context.Context, at *session.Session, state string, final func(*Result) error) (*Result, error) {
+func (p *peer) train(ctx context.Context, at *session.Session, state string,
+	final func(*Result) error) (*Result, error) {
 	if p.at = at; state != "" {
 		at.Checkpoints = &checkpoint.Store{Dir: state}
 	}
@@ -79,7 +80,8 @@ func (p *peer) connected(ctx context.Context, s *session.Session) (*train.Traine
 		if fault != nil {
 			return nil, input(fault)
 		}
-		p.final = &figures.Exchange{Metric: t.Metric, Goal: goal, Draw: t.Draw, Shard: p.shard, Store: s.Checkpoints, Publish: p.publish}
+		p.final = &figures.Exchange{Metric: t.Metric, Goal: goal, Draw: t.Draw, Shard: p.shard, Store: s.Checkpoints,
+			Publish: p.publish}
 	}
 	if err != nil || s.Group == nil {
 		return t, err
@@ -181,7 +183,8 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 	}
 	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire, Messages: u.Messages}}
 	took := time.Duration(u.Seconds * float64(time.Second))
-	r.Seconds, r.Waited, r.Load = u.Seconds, u.Waited.Seconds(), netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
+	r.Seconds, r.Waited, r.Load = u.Seconds, u.Waited.Seconds(),
+		netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
 	return r, nil
 }
 
@@ -221,7 +224,8 @@ func (i *Initial) Fingerprint() (string, error) {
 	return hex.EncodeToString(print[:]), err
 }
 
-// checkPlan returns why training by p over own cannot start from i, which may be nil; nil: it can, or p does not ask for it.
+// checkPlan returns why training by p over own cannot start from i, which may be nil; nil: it can, or p does not ask
+// for it.
 func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 	switch {
 	case p.Gradient().Init == "" && i != nil:
@@ -229,7 +233,8 @@ func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 	case p.Gradient().Init == "":
 		return nil
 	case i == nil:
-		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)", p.Gradient().Init)
+		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)",
+			p.Gradient().Init)
 	}
 	if err := i.Model.Whole(); err != nil {
 		return err
@@ -239,9 +244,11 @@ func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 		return err
 	}
 	if print != p.Gradient().Init {
-		return fmt.Errorf("the model file that training starts from must be that of SHA-256 %s (got %s)", p.Gradient().Init, print)
+		return fmt.Errorf("the model file that training starts from must be that of SHA-256 %s (got %s)",
+			p.Gradient().Init, print)
 	}
-	return errors.Join(modelfile.SameClasses(i.Card.Classes, own.Labels.Names), modelfile.SameColumns(i.Model.Spec, i.Card.Encoding, own.Encoding))
+	return errors.Join(modelfile.SameClasses(i.Card.Classes, own.Labels.Names),
+		modelfile.SameColumns(i.Model.Spec, i.Card.Encoding, own.Encoding))
 }
 
 // rowNorm returns the row_norm of i.

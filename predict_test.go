@@ -25,11 +25,13 @@ func TestPredictions(t *testing.T) {
 	logits := mat.New(2, 3)
 	copy(logits.Data, []float32{0, float32(math.Log(2)), 0, -1, 0, 3})
 	one := Predictions{Logits: logits}
-	if class, p := one.Classes(0), one.Probabilities(0); !reflect.DeepEqual(class, []int{1}) || math.Abs(p[1]-0.5) > 1e-6 {
+	if class, p := one.Classes(0), one.Probabilities(0); !reflect.DeepEqual(class, []int{1}) ||
+		math.Abs(p[1]-0.5) > 1e-6 {
 		t.Errorf("class %v with probability %v, must be 1 with 0.5", class, p)
 	}
 	several := Predictions{Logits: logits}.Of(&nn.Model{Spec: nn.Spec{Task: "multi"}})
-	if class, p := several.Classes(1), several.Probabilities(1); !reflect.DeepEqual(class, []int{2}) || math.Abs(p[2]-1/(1+math.Exp(-3))) > 1e-6 {
+	if class, p := several.Classes(1), several.Probabilities(1); !reflect.DeepEqual(class, []int{2}) ||
+		math.Abs(p[2]-1/(1+math.Exp(-3))) > 1e-6 {
 		t.Errorf("classes %v with probabilities %v", class, p)
 	}
 	if class := several.Classes(0); !reflect.DeepEqual(class, []int{1}) {
@@ -54,9 +56,11 @@ func TestPredictWithoutRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Model.Spec.Features != 1 || r.Figures == nil {
-		t.Errorf("the model has %d features and figures %v, must have one column of zeros", r.Model.Spec.Features, r.Figures)
+		t.Errorf("the model has %d features and figures %v, must have one column of zeros", r.Model.Spec.Features,
+			r.Figures)
 	}
-	if _, err := Predict(r.Model, &graph.Graph{Adj: graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: make([]int64, 4)}}); err == nil || !strings.Contains(err.Error(), "predictions.csv") {
+	if _, err := Predict(r.Model, &graph.Graph{Adj: graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: make([]int64, 4)}}); err ==
+		nil || !strings.Contains(err.Error(), "predictions.csv") {
 		t.Errorf("the error is %v, must name the run's predictions", err)
 	}
 }

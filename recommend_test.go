@@ -16,8 +16,9 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// TestRecommendTogether: what the peers of any number recommend together is what the model recommends on the pooled graph, under
-// each relation; with near negatives the other ends are near nodes alone. No more leaves than is disclosed.
+// TestRecommendTogether: what the peers of any number recommend together is what the model recommends on the pooled
+// graph, under each relation; with near negatives the other ends are near nodes alone. No more leaves than is
+// disclosed.
 func TestRecommendTogether(t *testing.T) {
 	typed := graphtest.Typed(t)
 	typed.Types = graph.Types{Names: []string{"one", "two"}, Of: make([]uint8, typed.N())}
@@ -39,7 +40,8 @@ func TestRecommendTogether(t *testing.T) {
 		{"method: layer-wise\nmodel: sage\nencoder: raw\nlayers: 1", &fed},
 		{"method: mini-batch\nmodel: sage\ndecoder: distmult\nround_steps: 2\nbatch_size: 50", typed},
 	} {
-		p := read(t, "task: links\nhidden: 6\nrounds: 3\nlink_holdout: [0.1, 0.2]\npolicy: random\ntransport: memory\n"+c.settings)
+		p := read(t, "task: links\nhidden: 6\nrounds: 3\nlink_holdout: [0.1, 0.2]\npolicy: random\ntransport: memory\n"+
+			c.settings)
 		p.Peers = 2
 		shards, err := Split(c.g, p)
 		if err != nil {
@@ -107,8 +109,10 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 		}
 		for _, l := range all[rank] {
 			must, is := score[fmt.Sprint(names[l.Relation], own.Global[l.Node], l.Other)]
-			if !is || math.Abs(float64(l.Score-must)) > 1e-3*(1+math.Abs(float64(must))) || p.Gradient().NegativesFrom == "near" && !near[l.Other] {
-				t.Fatalf("%d peers: link %d–%d of %q has score %v (known %t), must be %v", len(shards), own.Global[l.Node], l.Other, names[l.Relation], l.Score, is, must)
+			if !is || math.Abs(float64(l.Score-must)) > 1e-3*(1+math.Abs(float64(must))) ||
+				p.Gradient().NegativesFrom == "near" && !near[l.Other] {
+				t.Fatalf("%d peers: link %d–%d of %q has score %v (known %t), must be %v", len(shards),
+					own.Global[l.Node], l.Other, names[l.Relation], l.Score, is, must)
 			}
 		}
 		found += len(all[rank])
@@ -117,7 +121,8 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 			t.Fatal(err)
 		}
 		if bound := d.Bytes; sent[rank].Total() > bound {
-			t.Errorf("peer %d of %d sent %d bytes, must be at most %d, which were disclosed", rank, len(shards), sent[rank].Total(), bound)
+			t.Errorf("peer %d of %d sent %d bytes, must be at most %d, which were disclosed", rank, len(shards),
+				sent[rank].Total(), bound)
 		}
 	}
 	if full := len(score); found > full || p.Gradient().NegativesFrom == "all" && found < full || found == 0 {

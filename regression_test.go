@@ -22,8 +22,8 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// priced is a graph of n nodes whose target, far from 0 and of two columns where several says so, follows from their own
-// features and those of their neighbours. Every eleventh node has none.
+// priced is a graph of n nodes whose target, far from 0 and of two columns where several says so, follows from their
+// own features and those of their neighbours. Every eleventh node has none.
 func priced(t *testing.T, n int, several bool) *graph.Graph {
 	t.Helper()
 	key := rng.New(17)
@@ -91,9 +91,9 @@ func byNode(r *Result, shards []*shard.Shard, n int) mat.Dense {
 	return all
 }
 
-// TestRegression: with every method and for 1, 2 and 7 peers a model predicts numbers in their own units, far better than the mean
-// and, where sums are exact, the same for any number of peers; the figures are those of the predictions, and the model file
-// gives the same predictions again.
+// TestRegression: with every method and for 1, 2 and 7 peers a model predicts numbers in their own units, far better
+// than the mean and, where sums are exact, the same for any number of peers; the figures are those of the predictions,
+// and the model file gives the same predictions again.
 func TestRegression(t *testing.T) {
 	for _, c := range []struct {
 		settings string
@@ -104,9 +104,11 @@ func TestRegression(t *testing.T) {
 		{"method: full-batch\nmodel: sage\nrounds: 60\ndropout: 0", false, 0.85, 2e-2},
 		{"method: full-batch\nmodel: sage\nrounds: 60\ndropout: 0\nmetric: rmse", true, 0.6, 2e-2},
 		{"method: layer-wise\nmodel: sage\nencoder: raw\nrounds: 40\ndropout: 0", false, 0.8, 2e-2},
-		{"sums: float32\nrows: float32\nclass_rounds: 2\nrandom_features: 0", false, 0.6, 1}, // directions follow edges inside sites,
+		// directions follow edges inside sites,
+		{"sums: float32\nrows: float32\nclass_rounds: 2\nrandom_features: 0", false, 0.6, 1},
 		{"class_rounds: 3\ninductive: true\nleave_one_out: false", true, 0.5, math.Inf(1)},
-		{"method: mini-batch\nmodel: sage\nrounds: 12\nbatch_size: 64\nfanouts: [-1]\ndropout: 0\nlr: 0.005", false, 0.8, math.Inf(1)},
+		{"method: mini-batch\nmodel: sage\nrounds: 12\nbatch_size: 64\nfanouts: [-1]\ndropout: 0\nlr: 0.005", false,
+			0.8, math.Inf(1)},
 		{"method: full-batch\npeers: 1\nmodel: sage\nrounds: 60\ndropout: 0", true, 0.85, 0},
 	} {
 		t.Run(strings.ReplaceAll(c.settings, "\n", " "), func(t *testing.T) {
@@ -140,7 +142,8 @@ func TestRegression(t *testing.T) {
 	}
 }
 
-// checkNumbers checks that the figures of a run are those of its predictions over the test nodes, and better than the mean.
+// checkNumbers checks that the figures of a run are those of its predictions over the test nodes, and better than the
+// mean.
 func checkNumbers(t *testing.T, g *graph.Graph, r *Result, all mat.Dense, least float64) {
 	t.Helper()
 	test := g.InSplit(graph.Test)
@@ -160,8 +163,9 @@ func checkNumbers(t *testing.T, g *graph.Graph, r *Result, all mat.Dense, least 
 			sum += math.Abs(y - f.Units[c].Mean)
 		}
 		n := float64(len(test))
-		for what, x := range map[string][2]float64{"R²": {float64(one.R2), 1 - squares/apart}, "MAE": {float64(one.MAE), off / n},
-			"RMSE": {float64(one.RMSE), math.Sqrt(squares / n)}, "MAE of the mean": {float64(one.BaselineMAE), sum / n}} {
+		for what, x := range map[string][2]float64{"R²": {float64(one.R2), 1 - squares/apart},
+			"MAE": {float64(one.MAE), off / n}, "RMSE": {float64(one.RMSE), math.Sqrt(squares / n)},
+			"MAE of the mean": {float64(one.BaselineMAE), sum / n}} {
 			if math.Abs(x[0]-x[1]) > 2e-3*math.Abs(x[1]) {
 				t.Errorf("column %d: %s of the figures is %v, of the predictions %v", c, what, x[0], x[1])
 			}
@@ -206,7 +210,8 @@ func savedAgain(t *testing.T, g *graph.Graph, r *Result, all mat.Dense) {
 	}
 }
 
-// TestUnitsOfAFinishedRun: a peer that takes up a finished run, in which it counts no labels, predicts in the same units.
+// TestUnitsOfAFinishedRun: a peer that takes up a finished run, in which it counts no labels, predicts in the same
+// units.
 func TestUnitsOfAFinishedRun(t *testing.T) {
 	s := shard.Whole(priced(t, 300, true))
 	for _, method := range []string{plan.FullBatch, plan.MiniBatch} {

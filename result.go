@@ -42,16 +42,16 @@ type Result struct {
 	Seconds float64 // in sessions, interruptions left out; of a local run those of its slowest peer
 	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
 
-	// Figures say what the predictions are worth, beside a baseline and with intervals. nil: the run was stopped early, or a
-	// peer failed between the end of training and these sums.
+	// Figures say what the predictions are worth, beside a baseline and with intervals. nil: the run was stopped early,
+	// or a peer failed between the end of training and these sums.
 	Figures *figures.Figures
 
 	// Own are predictions for the nodes of the peers of this process, by rank, computed with the rows of neighbours at
 	// other peers. Val and Test are their metrics. A peer that received the model from another peer has no logits.
 	Own []Predictions
 
-	// Hidden has, by rank, the rows of the same nodes that the model's last linear map reads (infer.Run), [Owned × H]; empty
-	// unless Embed of Site or Local asked for them, or where this process has not computed them.
+	// Hidden has, by rank, the rows of the same nodes that the model's last linear map reads (infer.Run), [Owned × H];
+	// empty unless Embed of Site or Local asked for them, or where this process has not computed them.
 	Hidden []mat.Dense
 
 	// Links say where links that were held out rank; nil: nodes have labels, or this process has not ranked them.
@@ -67,7 +67,8 @@ type Result struct {
 
 	Plan Plan // by which the model was trained
 
-	Runs []*Result // of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
+	// of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
+	Runs []*Result
 
 	// nodes that validate, and test nodes, of each peer of this process that has their logits
 	scored     [2][]eval.Scored
@@ -104,9 +105,9 @@ func (r *Result) Total() (sum Traffic) {
 	return sum
 }
 
-// Validated returns the validation metric by which plans compare. It is Val, but where logits were moved to the classes'
-// shares of all nodes: validation nodes that were drawn by class have other shares, and say less of them after the move
-// than before.
+// Validated returns the validation metric by which plans compare. It is Val, but where logits were moved to the
+// classes' shares of all nodes: validation nodes that were drawn by class have other shares, and say less of them after
+// the move than before.
 func (r *Result) Validated() float64 {
 	if before := bestOf([]train.StageResult{r.Final()}); r.Metric == "accuracy" && before > r.Val {
 		return before
@@ -129,7 +130,8 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	if metric == eval.Auto { // without figures only own labels say
 		metric, _ = train.LocalLabels(own).Metric(metric, nil)
 	}
-	r := &Result{Plan: p, Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(), Test: math.NaN()}
+	r := &Result{Plan: p, Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(),
+		Test: math.NaN()}
 	for _, s := range measured.Stages {
 		r.Rounds += max(1, len(s.Curve)) // of a stage that was solved at once there is no curve
 	}
@@ -210,14 +212,15 @@ func (r *Result) exact() {
 	}
 }
 
-// Warnings returns what whoever reads the result must know first: only one class is predicted, the metric is not better than
-// the baseline, there are no figures, or a layer before the last one validated better and KeepLast took the last.
+// Warnings returns what whoever reads the result must know first: only one class is predicted, the metric is not better
+// than the baseline, there are no figures, or a layer before the last one validated better and KeepLast took the last.
 func (r *Result) Warnings() (all []string) {
 	if r.Figures != nil {
 		all = r.Figures.Warnings()
 	}
 	if r.unmeasured != "" {
-		all = append(all, "there is no baseline, confusion matrix or calibration, since the peers could not sum them: "+r.unmeasured)
+		all = append(all, "there is no baseline, confusion matrix or calibration, since the peers could not sum them: "+
+			r.unmeasured)
 	}
 	last := r.Final()
 	for _, s := range r.Stages {

@@ -90,7 +90,9 @@ func newJoined(t *testing.T, l Local) *joined {
 			t.Fatal(err)
 		}
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
-		j.sites = append(j.sites, Site{Site: session.Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute, State: filepath.Join(t.TempDir(), fmt.Sprint(r))}})
+		j.sites = append(j.sites,
+			Site{Site: session.Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute,
+				State: filepath.Join(t.TempDir(), fmt.Sprint(r))}})
 	}
 	if err := j.plan.AddMembers(members, testenv.FreePorts(t, len(members))); err != nil {
 		t.Fatal(err)

@@ -10,15 +10,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
-// TestMovedLayers: where training nodes were drawn by class, the logits of trained layers move to the shares of the classes, alike
-// for any number of peers and with secure sums. The predictions of all peers, and those of the model alone, have the
-// accuracy that the result states.
+// TestMovedLayers: where training nodes were drawn by class, the logits of trained layers move to the shares of the
+// classes, alike for any number of peers and with secure sums. The predictions of all peers, and those of the model
+// alone, have the accuracy that the result states.
 func TestMovedLayers(t *testing.T) {
 	for _, drawn := range []bool{false, true} {
 		g := graphtest.Skewed(drawn)
 		var one *Result
 		run := func(settings string) *Result {
-			p := read(t, "method: layer-wise\nmodel: gcn\nencoder: raw\nlayers: 1\nhidden: 8\nrounds: 60\nlr: 0.03\nupdates: float32\ntransport: memory\n"+settings)
+			p := read(t, "method: layer-wise\nmodel: gcn\nencoder: raw\nlayers: 1\nhidden: 8\nrounds: 60\nlr: 0.03\n"+
+				"updates: float32\ntransport: memory\n"+settings)
 			shards, err := Split(g, p)
 			if err != nil {
 				t.Fatal(err)
@@ -49,13 +50,15 @@ func TestMovedLayers(t *testing.T) {
 					}
 					for k, v := range first.Own[0].Logits.Row(int(s.Global[i])) {
 						if math.Abs(float64(v-row[k])) > 0.01 {
-							t.Fatalf("%s, drawn %v: node %d has a logit of %g, must be %g", settings, drawn, s.Global[i], row[k], v)
+							t.Fatalf("%s, drawn %v: node %d has a logit of %g, must be %g", settings, drawn,
+								s.Global[i], row[k], v)
 						}
 					}
 				}
 			}
 			if got := float64(right) / float64(all); got != r.Test {
-				t.Errorf("%s, drawn %v: the predictions of all peers have accuracy %.4f, must be %.4f", settings, drawn, got, r.Test)
+				t.Errorf("%s, drawn %v: the predictions of all peers have accuracy %.4f, must be %.4f", settings, drawn,
+					got, r.Test)
 			}
 			alone, err := Predict(r.Model, g)
 			if err != nil {
@@ -68,14 +71,16 @@ func TestMovedLayers(t *testing.T) {
 				}
 			}
 			if got := float64(right) / float64(all); math.Abs(got-r.Test) > 1e-3 {
-				t.Errorf("%s, drawn %v: predictions of the model have accuracy %.4f, must be %.4f", settings, drawn, got, r.Test)
+				t.Errorf("%s, drawn %v: predictions of the model have accuracy %.4f, must be %.4f", settings, drawn,
+					got, r.Test)
 			}
 			return r
 		}
 		before := run("peers: 1\nclass_weights: [0=1]")
 		one = run("peers: 1")
 		if one.Test < before.Test+0.02 {
-			t.Errorf("drawn %v: accuracy is %.4f after the move, must be 2 points above %.4f", drawn, one.Test, before.Test)
+			t.Errorf("drawn %v: accuracy is %.4f after the move, must be 2 points above %.4f", drawn, one.Test,
+				before.Test)
 		}
 		for _, peers := range []int{2, 7} {
 			run(fmt.Sprintf("peers: %d\nsecure_sums: off", peers))

@@ -15,7 +15,8 @@ import (
 // TestTripsOfARun: over links of latency L and of a rate, a run takes its trips times L, and at most what the bytes of
 // all peers need of one link beside. Time is simulated: computation takes none.
 func TestTripsOfARun(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // helpers of kernels watch the clock, which stands still while they run
+	// helpers of kernels watch the clock, which stands still while they run
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	_, shards, frugal, err := comparison()
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +27,8 @@ func TestTripsOfARun(t *testing.T) {
 	together.Policy, together.Transport, together.Gradient().Rounds = frugal.Policy, frugal.Transport, 3
 	turns := together // each peer's gradients after those of another
 	turns.FullBatch.Order, turns.FullBatch.Fetch = "fixed", "sar"
-	for name, p := range map[string]heddle.Plan{"frugal": frugal, "layers": layers, "together": together, "in turn": turns} {
+	for name, p := range map[string]heddle.Plan{"frugal": frugal, "layers": layers, "together": together,
+		"in turn": turns} {
 		t.Run(name, func(t *testing.T) {
 			const latency, rate = 100 * time.Millisecond, 10e6 / 8
 			p.Link = "latency=100ms,rate=10Mbit"
@@ -41,7 +43,8 @@ func TestTripsOfARun(t *testing.T) {
 				most := least + time.Duration(float64(sum.Total())/rate*float64(time.Second))
 				// Who leaves a barrier first begins the sum behind it first: a part of a latency may be saved.
 				if took < least-latency/2 || took > most || r.Load.Trips < 10 {
-					t.Errorf("%d trips and %d bytes took %v, must be %v to %v", r.Load.Trips, sum.Total(), took, least, most)
+					t.Errorf("%d trips and %d bytes took %v, must be %v to %v", r.Load.Trips, sum.Total(), took, least,
+						most)
 				}
 				if waited := time.Duration(r.Waited * float64(time.Second)); (waited - took).Abs() > latency {
 					t.Errorf("peers waited for %v of %v, in which they computed for none", waited, took)
@@ -52,15 +55,16 @@ func TestTripsOfARun(t *testing.T) {
 	}
 }
 
-// TestSumsGoBesideRows: in a run as users start it, the gradients of wide layers are summed by themselves while those of
-// the layers before are computed: one sum more in each epoch than where all gradients together are too few for that.
+// TestSumsGoBesideRows: in a run as users start it, the gradients of wide layers are summed by themselves while those
+// of the layers before are computed: one sum more in each epoch than where all gradients together are too few for that.
 func TestSumsGoBesideRows(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 200}, rng.New(1))
 	const rounds = 2
 	messages := func(hidden int) int64 {
 		p := heddle.Defaults(plan.FullBatch, "")
 		p.Transport, p.Policy, p.Peers = "memory", "random", 2
-		p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Rounds, p.Gradient().EvalEvery = 3, hidden, rounds, rounds
+		p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Rounds, p.Gradient().EvalEvery = 3, hidden, rounds,
+			rounds
 		r, err := heddle.Train(t.Context(), g, p)
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,8 @@ func PlanFingerprint(file []byte) string {
 func (a Approval) Validate() error {
 	var errs []error
 	if !named(a.Federation, lower+digits+"-") {
-		errs = append(errs, fmt.Errorf("approval: federation must be 1 to %d small letters, digits and dashes (got %q)", maxName, a.Federation))
+		errs = append(errs, fmt.Errorf("approval: federation must be 1 to %d small letters, digits and dashes (got %q)",
+			maxName, a.Federation))
 	}
 	if !isFingerprint(a.Plan) {
 		errs = append(errs, fmt.Errorf("approval: plan must be 64 hexadecimal digits (got %q)", a.Plan))
@@ -53,7 +54,8 @@ func (p Policy) Approved(a *Signed[Approval], plan, site string, now time.Time) 
 	case b.Federation != p.Federation:
 		return refuse("approval.federation", "it is for %s, this site's policy is for %s", b.Federation, p.Federation)
 	case b.Plan != plan:
-		return refuse("approval.plan", "it is for plan %.16s…, this one is %.16s…: read the plan as it is now, then heddle approve", b.Plan, plan)
+		return refuse("approval.plan",
+			"it is for plan %.16s…, this one is %.16s…: read the plan as it is now, then heddle approve", b.Plan, plan)
 	case b.Site != site:
 		return refuse("approval.site", "it is for %s, this peer is %s", b.Site, site)
 	case b.Expires.Past(now):
@@ -73,7 +75,8 @@ func (p Policy) Approved(a *Signed[Approval], plan, site string, now time.Time) 
 		}
 	}
 	if len(good) < need {
-		return refuse("approval.signatures", "%d of the %d that this site's policy asks for: signed by %s; missing %s", len(good), need, list(good), list(missing))
+		return refuse("approval.signatures", "%d of the %d that this site's policy asks for: signed by %s; missing %s",
+			len(good), need, list(good), list(missing))
 	}
 	return nil
 }

@@ -75,7 +75,8 @@ func openLog(on disk.FS, path string) (*Log, error) {
 	l := &Log{lines}
 	if len(torn) > 0 {
 		sum := sha256.Sum256(torn)
-		if err := l.Append(Record{Event: repaired, Text: fmt.Sprintf("a crash left %d bytes of an incomplete line; they are cut off; their SHA-256 was %x", len(torn), sum)}); err != nil {
+		if err := l.Append(Record{Event: repaired, Text: fmt.Sprintf("a crash left %d bytes of an incomplete line; "+
+			"they are cut off; their SHA-256 was %x", len(torn), sum)}); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", path, err), l.Close())
 		}
 	}
@@ -129,7 +130,8 @@ func parseRecord(line []byte) (Record, error) {
 	if err := d.Decode(&r); err != nil {
 		return r, fmt.Errorf("no record: %w", err)
 	}
-	if _, err := time.Parse(timeLayout, r.Time); err != nil || r.Seq == 0 || r.Event == "" || !chain.IsHash(r.Prev) || len(r.Text) > maxText {
+	if _, err := time.Parse(timeLayout, r.Time); err != nil || r.Seq == 0 || r.Event == "" || !chain.IsHash(r.Prev) ||
+		len(r.Text) > maxText {
 		return r, errors.New("a record must have seq, time, event and prev, and a text of at most 1024 bytes")
 	}
 	if !bytes.Equal(plain(r, false), line) {

@@ -139,7 +139,8 @@ func TestLogChanged(t *testing.T) {
 	}
 	// Who rewrites log and head alike is found out by a head that was kept elsewhere.
 	forged, _ := written(t, 5)
-	if _, err := VerifyLog(forged, nil, head); err == nil || !strings.Contains(err.Error(), "record 4 is not the one that was known") {
+	if _, err := VerifyLog(forged, nil, head); err == nil ||
+		!strings.Contains(err.Error(), "record 4 is not the one that was known") {
 		t.Errorf("another log: %v", err)
 	}
 	put(t, path, bytes.Join(lines[:2], nil))
@@ -160,17 +161,24 @@ func TestLogAfterCrash(t *testing.T) {
 		repair bool
 		want   string
 	}{
-		{"half a line", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), `{"seq":4,"ti`...)) }, true, ""},
+		{"half a line", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), `{"seq":4,"ti`...)) },
+			true, ""},
 		{"the head one behind", func(path string, l [][]byte) {
-			put(t, chain.HeadFile(path), headLine(chain.Head{Seq: 2, Hash: hashLine(bytes.TrimSuffix(l[1], []byte("\n")))}))
+			put(t, chain.HeadFile(path),
+				headLine(chain.Head{Seq: 2, Hash: hashLine(bytes.TrimSuffix(l[1], []byte("\n")))}))
 		}, false, ""},
 		{"the head two behind", func(path string, l [][]byte) {
-			put(t, chain.HeadFile(path), headLine(chain.Head{Seq: 1, Hash: hashLine(bytes.TrimSuffix(l[0], []byte("\n")))}))
+			put(t, chain.HeadFile(path),
+				headLine(chain.Head{Seq: 1, Hash: hashLine(bytes.TrimSuffix(l[0], []byte("\n")))}))
 		}, false, "ends with record 3"},
-		{"the last line cut off", func(path string, l [][]byte) { put(t, path, bytes.Join(l[:2], nil)) }, false, "ends with record 2"},
-		{"a part of it cut off", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l[:2], nil), l[2][:9]...)) }, false, "ends with record 2"},
+		{"the last line cut off", func(path string, l [][]byte) { put(t, path, bytes.Join(l[:2], nil)) }, false,
+			"ends with record 2"},
+		{"a part of it cut off", func(path string, l [][]byte) {
+			put(t, path, append(bytes.Join(l[:2], nil), l[2][:9]...))
+		}, false, "ends with record 2"},
 		{"emptied", func(path string, l [][]byte) { put(t, path, nil) }, false, "ends with record 0"},
-		{"garbage at the end", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), "x\n"...)) }, false, "its last line"},
+		{"garbage at the end", func(path string, l [][]byte) { put(t, path, append(bytes.Join(l, nil), "x\n"...)) },
+			false, "its last line"},
 		{"much garbage at the end", func(path string, l [][]byte) {
 			put(t, path, append(bytes.Join(l, nil), make([]byte, 3*chain.MaxLine)...))
 		}, false, "are not a record"},
@@ -194,7 +202,8 @@ func TestLogAfterCrash(t *testing.T) {
 		add(t, l, Record{Event: Ended})
 		l.Close()
 		found := false
-		if _, err := VerifyLog(path, func(r Record) error { found = found || r.Event == repaired; return nil }); err != nil {
+		if _, err := VerifyLog(path,
+			func(r Record) error { found = found || r.Event == repaired; return nil }); err != nil {
 			t.Errorf("%s: %v", c.what, err)
 		}
 		if found != c.repair {
@@ -250,7 +259,8 @@ func FuzzLog(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, r := range []Record{{Event: Began, Plan: plan, Roster: 2}, {Event: Connected, Peer: north.id}, {Event: Ended, Text: "a\u2028b"}} {
+	for _, r := range []Record{{Event: Began, Plan: plan, Roster: 2}, {Event: Connected, Peer: north.id},
+		{Event: Ended, Text: "a\u2028b"}} {
 		if err := l.Append(r); err != nil {
 			f.Fatal(err)
 		}

@@ -22,7 +22,8 @@ func TestLogAndPowerCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k := range 3 {
-			if err := l.Append(Record{Event: Lost, Text: fmt.Sprintf("%0700d", 10*life+k)}); err != nil { // a record of two sectors or three
+			// a record of two sectors or three
+			if err := l.Append(Record{Event: Lost, Text: fmt.Sprintf("%0700d", 10*life+k)}); err != nil {
 				t.Fatal(err)
 			}
 			done = append(done, r.Calls())

@@ -31,7 +31,8 @@ func (f *Feed) changed() (yes bool) {
 		if err != nil {
 			continue // it is being replaced, or was taken away: what is in force stays
 		}
-		if was := f.last[i]; was == nil || !os.SameFile(was, now) || was.Size() != now.Size() || !was.ModTime().Equal(now.ModTime()) {
+		if was := f.last[i]; was == nil || !os.SameFile(was, now) || was.Size() != now.Size() ||
+			!was.ModTime().Equal(now.ModTime()) {
 			f.last[i], yes = now, true
 		}
 	}

@@ -69,7 +69,8 @@ func (g *Guarded) take(n, rest int64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if most := g.policy.MaxBytes; most > 0 && g.sent+n+rest > most {
-		return refuse("policy.max_bytes", "a run must send at most %d bytes (got %d, and %d more to send)", most, g.sent, n)
+		return refuse("policy.max_bytes", "a run must send at most %d bytes (got %d, and %d more to send)", most,
+			g.sent, n)
 	}
 	if g.keep != nil && g.sent+n > g.kept {
 		ahead := g.sent + n + g.policy.MaxBytes/keepSteps

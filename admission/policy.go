@@ -38,18 +38,21 @@ type Policy struct {
 
 	MaxNumbers float64 `yaml:"max_numbers"` // that are sent of a node for each value that its row stores; 0: no bound
 
-	SiteFigures int `yaml:"site_figures"` // test nodes over which at least this site tells the others its own metric; 0: it does not
+	// test nodes over which at least this site tells the others its own metric; 0: it does not
+	SiteFigures int `yaml:"site_figures"`
 
-	ReceiveLimit int64 `yaml:"receive_limit"` // bytes a second received of each other peer; 0: no limit, otherwise at least 1024
+	// bytes a second received of each other peer; 0: no limit, otherwise at least 1024
+	ReceiveLimit int64 `yaml:"receive_limit"`
 
-	MinMembers int      `yaml:"min_members"`        // least size of the group, this peer included; at least 2
-	MinInSum   int      `yaml:"min_members_in_sum"` // fewest members in a sum that others see (0 = 3)
-	MaxRounds  int      `yaml:"max_rounds"`         // of a layer (0 = no bound)
-	MaxBytes   int64    `yaml:"max_bytes"`          // that this peer sends in one run (0 = no bound)
-	MaxRate    int64    `yaml:"max_rate"`           // bytes a second that this peer sends (0 = no bound), otherwise at least 1024
-	Hours      []string `yaml:"hours"`              // spans such as 22:00-06:00, by this machine's clock; none: always
-	Approvers  []string `yaml:"approvers"`          // peer IDs whose signatures under an approval count; none: this peer's own
-	Approvals  int      `yaml:"approvals"`          // how many of them must sign (0 = one)
+	MinMembers int   `yaml:"min_members"`        // least size of the group, this peer included; at least 2
+	MinInSum   int   `yaml:"min_members_in_sum"` // fewest members in a sum that others see (0 = 3)
+	MaxRounds  int   `yaml:"max_rounds"`         // of a layer (0 = no bound)
+	MaxBytes   int64 `yaml:"max_bytes"`          // that this peer sends in one run (0 = no bound)
+	// bytes a second that this peer sends (0 = no bound), otherwise at least 1024
+	MaxRate   int64    `yaml:"max_rate"`
+	Hours     []string `yaml:"hours"`     // spans such as 22:00-06:00, by this machine's clock; none: always
+	Approvers []string `yaml:"approvers"` // peer IDs whose signatures under an approval count; none: this peer's own
+	Approvals int      `yaml:"approvals"` // how many of them must sign (0 = one)
 }
 
 // classMeans is the method whose rows no encoder makes.
@@ -97,8 +100,8 @@ func (p Policy) CheckTold(columns []string) error {
 	var errs []error
 	for _, name := range columns {
 		if p.Categories != nil && !slices.Contains(p.Categories, name) {
-			errs = append(errs, fmt.Errorf("policy.categories: the texts of column %.40q must not leave this site: ignore the column, or make it numbers (allowed: %s)",
-				name, strings.Join(p.Categories, ", ")))
+			errs = append(errs, fmt.Errorf("policy.categories: the texts of column %.40q must not leave this site: "+
+				"ignore the column, or make it numbers (allowed: %s)", name, strings.Join(p.Categories, ", ")))
 		}
 	}
 	return errors.Join(errs...)
@@ -139,13 +142,15 @@ func (p Policy) Validate() error {
 			fault("%s must name some of %s (got none)", l.field, strings.Join(l.want, ", "))
 		}
 		for _, s := range l.got {
-			if _, isPCA := components(s); !slices.Contains(l.want, s) && !(isPCA && l.field == "encoders") || s == "pca:K" {
+			if _, isPCA := components(s); !slices.Contains(l.want, s) && !(isPCA && l.field == "encoders") ||
+				s == "pca:K" {
 				fault("%s must be some of %s (got %q)", l.field, strings.Join(l.want, ", "), s)
 			}
 		}
 	}
 	if p.MinMembers < 2 {
-		fault("min_members must be at least 2 (got %d): in a group of two, a sum shows each the other's part", p.MinMembers)
+		fault("min_members must be at least 2 (got %d): in a group of two, a sum shows each the other's part",
+			p.MinMembers)
 	}
 	if p.MinInSum < 0 {
 		fault("min_members_in_sum must be at least 1, or 0 for %d (got %d)", usualInSum, p.MinInSum)
@@ -158,11 +163,14 @@ func (p Policy) Validate() error {
 	}
 	rate := func(r int64) bool { return r == 0 || r >= 1024 }
 	if p.MaxRounds < 0 || p.MaxBytes < 0 || !rate(p.MaxRate) || !rate(p.ReceiveLimit) {
-		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
+		fault("max_rounds %d, max_bytes %d, max_rate %d, receive_limit %d: each must be 0 (no limit) or more, "+
+			"a rate at least 1024", p.MaxRounds, p.MaxBytes, p.MaxRate, p.ReceiveLimit)
 	}
-	if p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) || !(p.MaxEpsilon >= 0) || !(p.MaxDelta >= 0) {
-		fault("max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v, max_epsilon %v, max_delta %v: each must be 0 (no limit) or more",
-			p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers, p.MaxEpsilon, p.MaxDelta)
+	if p.MaxLayers < 0 || p.MaxHops < 0 || p.MaxPasses < 0 || !(p.MaxNumbers >= 0) || !(p.MaxEpsilon >= 0) ||
+		!(p.MaxDelta >= 0) {
+		fault("max_layers %d, max_hops %d, max_pca_passes %d, max_numbers %v, max_epsilon %v, max_delta %v: "+
+			"each must be 0 (no limit) or more", p.MaxLayers, p.MaxHops, p.MaxPasses, p.MaxNumbers, p.MaxEpsilon,
+			p.MaxDelta)
 	}
 	for _, h := range p.Hours {
 		if _, err := parseSpan(h); err != nil {
@@ -265,7 +273,8 @@ func (p Policy) Check(plan Plan) error {
 		fault("min_members", "at least %d members must take part (got %d)", p.MinMembers, plan.Members)
 	}
 	if least := cmp.Or(p.MinInSum, usualInSum); plan.InSum < least {
-		text := fmt.Sprintf("the parts of at least %d members must be added up before anybody sees them (got %d)", least, plan.InSum)
+		text := fmt.Sprintf("the parts of at least %d members must be added up before anybody sees them (got %d)",
+			least, plan.InSum)
 		switch plan.InSum {
 		case 1:
 			text += ": sums are in the clear; set secure_sums"
@@ -284,7 +293,8 @@ func (p Policy) Check(plan Plan) error {
 		fault("max_delta", "delta must be at most %g (got %g)", p.MaxDelta, plan.Delta)
 	}
 	if p.MaxNumbers > 0 && plan.Numbers > p.MaxNumbers {
-		fault("max_numbers", "at most %.3g numbers must be sent of a node for each value that its row stores (got %.3g)", p.MaxNumbers, plan.Numbers)
+		fault("max_numbers", "at most %.3g numbers must be sent of a node for each value that its row stores "+
+			"(got %.3g)", p.MaxNumbers, plan.Numbers)
 	}
 	return errors.Join(errs...)
 }
@@ -333,5 +343,6 @@ func (p Policy) Open(now time.Time) error {
 			return nil
 		}
 	}
-	return refuse("policy.hours", "it is %s, and this site trains at %s only", now.Format("15:04"), strings.Join(p.Hours, ", "))
+	return refuse("policy.hours", "it is %s, and this site trains at %s only", now.Format("15:04"),
+		strings.Join(p.Hours, ", "))
 }

@@ -51,13 +51,15 @@ func consent() Approval {
 
 // What sites tell each other of their tables is bounded by a list, which may be empty.
 func TestPolicyTold(t *testing.T) {
-	for text, want := range map[string]string{"": "", "categories: [ward, sex]\n": `"town"`, "categories: []\n": `"ward"`} {
+	for text, want := range map[string]string{"": "", "categories: [ward, sex]\n": `"town"`,
+		"categories: []\n": `"ward"`} {
 		p, err := parsePolicy([]byte(policyFile + text))
 		if err != nil {
 			t.Fatal(err)
 		}
 		err = p.CheckTold([]string{"ward", "town"})
-		if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "policy.categories")) {
+		if (want == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "policy.categories")) {
 			t.Errorf("%q: the error must contain %s (got %v)", text, want, err)
 		}
 	}
@@ -76,28 +78,32 @@ func TestPolicyTextCount(t *testing.T) {
 func TestPolicyDeletedFields(t *testing.T) {
 	for _, text := range []string{"max_label_epsilon: 4", "least_in_sum: 3", "modes: [retexo]", "solvers: [adam]"} {
 		name, _, _ := strings.Cut(text, ":")
-		if _, err := parsePolicy([]byte(policyFile + text + "\n")); err == nil || !strings.Contains(err.Error(), "unknown field \""+name+"\"") {
+		if _, err := parsePolicy([]byte(policyFile + text + "\n")); err == nil ||
+			!strings.Contains(err.Error(), "unknown field \""+name+"\"") {
 			t.Errorf("%s: the error must be that the field is unknown (got %v)", text, err)
 		}
 	}
 }
 
 func TestPolicyCheck(t *testing.T) {
-	allowed := Plan{Method: "layer-wise", Encoder: "pca:64", LayerOutput: "logits", Rows: "int8", Layers: 2, Hops: 3, Passes: 1, Rounds: 200,
-		Members: 3, InSum: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
+	allowed := Plan{Method: "layer-wise", Encoder: "pca:64", LayerOutput: "logits", Rows: "int8", Layers: 2, Hops: 3,
+		Passes: 1, Rounds: 200, Members: 3, InSum: 3, Epsilon: 4, Delta: 0.001, Numbers: 1.5}
 	for what, c := range map[string]struct {
 		change func(*Plan)
 		want   []string
 	}{
-		"as allowed":      {func(p *Plan) {}, nil},
-		"fewer columns":   {func(p *Plan) { p.Encoder = "pca:3" }, nil},
-		"more columns":    {func(p *Plan) { p.Encoder = "pca:65" }, []string{"policy.encoders"}},
-		"raw":             {func(p *Plan) { p.Encoder = "raw" }, []string{"policy.encoders"}},
-		"nonsense":        {func(p *Plan) { p.Encoder = "pca:-1" }, []string{"policy.encoders"}},
-		"class means":     {func(p *Plan) { p.Method, p.Encoder, p.LayerOutput = "class-means", "classes", "hidden" }, nil},
-		"columns":         {func(p *Plan) { p.Encoder = "pca:16+classes" }, []string{"policy.encoders"}},
-		"no number":       {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
-		"empty":           {func(p *Plan) { *p = Plan{} }, []string{"policy.encoders", "policy.methods", "policy.layer_outputs", "policy.rows", "policy.max_epsilon", "policy.min_members", "policy.min_members_in_sum"}},
+		"as allowed":    {func(p *Plan) {}, nil},
+		"fewer columns": {func(p *Plan) { p.Encoder = "pca:3" }, nil},
+		"more columns":  {func(p *Plan) { p.Encoder = "pca:65" }, []string{"policy.encoders"}},
+		"raw":           {func(p *Plan) { p.Encoder = "raw" }, []string{"policy.encoders"}},
+		"nonsense":      {func(p *Plan) { p.Encoder = "pca:-1" }, []string{"policy.encoders"}},
+		"class means": {func(p *Plan) { p.Method, p.Encoder, p.LayerOutput = "class-means", "classes", "hidden" },
+			nil},
+		"columns":   {func(p *Plan) { p.Encoder = "pca:16+classes" }, []string{"policy.encoders"}},
+		"no number": {func(p *Plan) { p.Encoder = "pca" }, []string{"policy.encoders"}},
+		"empty": {func(p *Plan) { *p = Plan{} },
+			[]string{"policy.encoders", "policy.methods", "policy.layer_outputs", "policy.rows", "policy.max_epsilon",
+				"policy.min_members", "policy.min_members_in_sum"}},
 		"hidden rows":     {func(p *Plan) { p.LayerOutput = "hidden" }, []string{"policy.layer_outputs"}},
 		"two peers":       {func(p *Plan) { p.Members = 2 }, []string{"policy.min_members"}},
 		"two in a sum":    {func(p *Plan) { p.InSum = 2 }, []string{"policy.min_members_in_sum"}},
@@ -130,9 +136,10 @@ func TestPolicyCheck(t *testing.T) {
 			}
 		}
 	}
-	bare := Policy{Federation: "x", Encoders: []string{"pca"}, Methods: []string{"layer-wise"}, LayerOutputs: []string{"logits"}, MinMembers: 2, MinInSum: 1}
-	most := Plan{Method: "layer-wise", Encoder: "pca:9", LayerOutput: "logits", Rows: "float32", Layers: 9, Hops: 9, Passes: 9, Rounds: 9, Members: 2, InSum: 1,
-		Labels: true, Delta: 1, Numbers: 9}
+	bare := Policy{Federation: "x", Encoders: []string{"pca"}, Methods: []string{"layer-wise"},
+		LayerOutputs: []string{"logits"}, MinMembers: 2, MinInSum: 1}
+	most := Plan{Method: "layer-wise", Encoder: "pca:9", LayerOutput: "logits", Rows: "float32", Layers: 9, Hops: 9,
+		Passes: 9, Rounds: 9, Members: 2, InSum: 1, Labels: true, Delta: 1, Numbers: 9}
 	if err := errors.Join(bare.Validate(), bare.Check(most)); err != nil {
 		t.Errorf("a policy without these rules: %v", err)
 	}
@@ -155,7 +162,8 @@ func TestPolicyCheck(t *testing.T) {
 
 func TestPolicyHours(t *testing.T) {
 	p := policy(t)
-	for at, open := range map[string]bool{"20:00": true, "19:59": false, "23:59": true, "00:00": true, "06:29": true, "06:30": false, "12:00": true, "12:59": true, "13:00": false} {
+	for at, open := range map[string]bool{"20:00": true, "19:59": false, "23:59": true, "00:00": true, "06:29": true,
+		"06:30": false, "12:00": true, "12:59": true, "13:00": false} {
 		// By the clock on this site's wall, whatever that is in UTC.
 		day, err := time.ParseInLocation("2006-01-02 15:04", "2026-11-21 "+at, time.FixedZone("here", 5*3600))
 		if err != nil {
@@ -176,27 +184,36 @@ func TestPolicyFaults(t *testing.T) {
 		"":                                 "federation",
 		policyFile + "encoder: raw\n":      `[18:1]`,
 		policyFile + "min_text_count: 9\n": "min_text_count must be at least 10 nodes, or 0 for 10 (got 9)",
-		strings.Replace(policyFile, "min_members: 3", "min_members must be at least 2 (got 1)", 1): "min_members must be at least 2 (got 1)",
-		strings.Replace(policyFile, "min_members: 3", "min_members: many", 1):                      "[5:14]",
-		strings.Replace(policyFile, "[logits]", "[]", 1):                                           "layer_outputs must name some of hidden, logits (got none)",
-		strings.Replace(policyFile, "[logits]", "[rows]", 1):                                       `layer_outputs must be some of hidden, logits (got "rows")`,
-		strings.Replace(policyFile, "mlp", "pca:0", 1):                                             `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:0")`,
-		strings.Replace(policyFile, "mlp", "pca:K", 1):                                             `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:K")`,
-		strings.Replace(policyFile, "class-means", "magic", 1):                                     `methods must be some of class-means, layer-wise, full-batch, mini-batch (got "magic")`,
-		strings.Replace(policyFile, "20:00-06:30", "20:00", 1):                                     `hours must be spans such as 22:00-06:00 (got "20:00")`,
-		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00", 1):                               `hours must be spans such as 22:00-06:00 (got "24:00-25:00")`,
-		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00", 1):                               `hours must be spans such as 22:00-06:00 (got "20:00-20:00")`,
-		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):                            "max_rate 1",
-		policyFile + "receive_limit: 1023\n":                                                       "receive_limit 1023",
-		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1):                       "max_bytes -1",
-		policyFile + "approvers: [bob]\n":                                                          "approvers",
-		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":                           "named twice",
-		policyFile + "approvals: 2\n":                                                              "approvals must be 0 to 1, the number of approvers (got 2)",
-		"hours: !0 &a\n0":                                                                          "must be YAML",
-		policyFile + "min_members: 4\n":                                                            "min_members",
-		policyFile + "failures: [wait]\n":                                                          `unknown field "failures"`,
-		policyFile + "min_peers: 3\n":                                                              `unknown field "min_peers"`,
-		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")):                   "at most 65536 bytes",
+		strings.Replace(policyFile, "min_members: 3", "min_members must be at least 2 (got 1)",
+			1): "min_members must be at least 2 (got 1)",
+		strings.Replace(policyFile, "min_members: 3", "min_members: many", 1): "[5:14]",
+		strings.Replace(policyFile, "[logits]", "[]", 1): "layer_outputs must name some of " +
+			"hidden, logits (got none)",
+		strings.Replace(policyFile, "[logits]", "[rows]",
+			1): `layer_outputs must be some of hidden, logits (got "rows")`,
+		strings.Replace(policyFile, "mlp", "pca:0",
+			1): `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:0")`,
+		strings.Replace(policyFile, "mlp", "pca:K",
+			1): `encoders must be some of raw, mlp, pca, pca:K, classes, embedding (got "pca:K")`,
+		strings.Replace(policyFile, "class-means", "magic",
+			1): `methods must be some of class-means, layer-wise, full-batch, mini-batch (got "magic")`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00", 1): `hours must be spans such as 22:00-06:00 (got "20:00")`,
+		strings.Replace(policyFile, "20:00-06:30", "24:00-25:00",
+			1): `hours must be spans such as 22:00-06:00 (got "24:00-25:00")`,
+		strings.Replace(policyFile, "20:00-06:30", "20:00-20:00",
+			1): `hours must be spans such as 22:00-06:00 (got "20:00-20:00")`,
+		strings.Replace(policyFile, "max_rate: 4096", "max_rate: 1", 1):      "max_rate 1",
+		policyFile + "receive_limit: 1023\n":                                 "receive_limit 1023",
+		strings.Replace(policyFile, "max_bytes: 100000", "max_bytes: -1", 1): "max_bytes -1",
+		policyFile + "approvers: [bob]\n":                                    "approvers",
+		policyFile + "approvers: [" + south.id + ", " + south.id + "]\n":     "named twice",
+		policyFile + "approvals: 2\n": "approvals must be 0 to 1, " +
+			"the number of approvers (got 2)",
+		"hours: !0 &a\n0":                 "must be YAML",
+		policyFile + "min_members: 4\n":   "min_members",
+		policyFile + "failures: [wait]\n": `unknown field "failures"`,
+		policyFile + "min_peers: 3\n":     `unknown field "min_peers"`,
+		policyFile + strings.Repeat("# a comment\n", maxPolicy/len("# a comme")): "at most 65536 bytes",
 	} {
 		if _, err := parsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q…: %v, must contain %q", text, err, want)
@@ -229,10 +246,14 @@ func TestApproved(t *testing.T) {
 		{"another", own, nil, []someone{south}, now, "approval.signatures", "0 of the 1"},
 		{"two approvers", four, nil, []someone{south, east}, now, "", ""},
 		{"one approver", four, nil, []someone{west}, now, "approval.signatures", "1 of the 2"},
-		{"one approver and the machine", four, nil, []someone{west, north}, now, "approval.signatures", "missing " + south.id},
-		{"another plan", own, func(a *Approval) { a.Plan = strings.Repeat("0", 64) }, []someone{north}, now, "approval.plan", "heddle approve"},
-		{"another site", own, func(a *Approval) { a.Site = south.id }, []someone{north}, now, "approval.site", south.id},
-		{"another federation", own, func(a *Approval) { a.Federation = "other" }, []someone{north}, now, "approval.federation", "other"},
+		{"one approver and the machine", four, nil, []someone{west, north}, now, "approval.signatures",
+			"missing " + south.id},
+		{"another plan", own, func(a *Approval) { a.Plan = strings.Repeat("0", 64) }, []someone{north}, now,
+			"approval.plan", "heddle approve"},
+		{"another site", own, func(a *Approval) { a.Site = south.id }, []someone{north}, now, "approval.site",
+			south.id},
+		{"another federation", own, func(a *Approval) { a.Federation = "other" }, []someone{north}, now,
+			"approval.federation", "other"},
 		{"the last day", own, nil, []someone{north}, now.AddDate(0, 0, 40), "", ""},
 		{"too late", own, nil, []someone{north}, now.AddDate(0, 0, 41), "approval.expired", "2026-12-31"},
 	} {
@@ -348,7 +369,8 @@ func TestGuardKeepsWhatWasSent(t *testing.T) {
 		t.Errorf("%d bytes are recorded at the end (%v), must be %d", kept, err, g.Sent())
 	}
 	full := errors.New("disk full")
-	if err := p.Guard(to, 0, func(int64) error { return full }).Send(t.Context(), 1, nil, make([]byte, 1)); !errors.Is(err, full) {
+	if err := p.Guard(to, 0, func(int64) error { return full }).Send(t.Context(), 1, nil,
+		make([]byte, 1)); !errors.Is(err, full) {
 		t.Errorf("%v; nothing may be sent that cannot be recorded", err)
 	}
 }

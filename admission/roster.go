@@ -11,22 +11,24 @@ import (
 // Roster says who belongs to a federation: one version of it, in force until a later one is
 // accepted (see Accept).
 type Roster struct {
-	Federation string    `json:"federation"`         // name: small letters, digits and dashes
-	Serial     uint64    `json:"serial"`             // 1, 2, 3, …
-	Previous   string    `json:"previous,omitempty"` // fingerprint of the version before; none for serial 1
-	Quorum     int       `json:"quorum"`             // administrators who must sign the next version: more than half of them
-	Members    []Member  `json:"members"`            // at least one; at most 4096
-	Revoked    []Revoked `json:"revoked,omitempty"`  // former members that never come back with the same key
+	Federation string `json:"federation"`         // name: small letters, digits and dashes
+	Serial     uint64 `json:"serial"`             // 1, 2, 3, …
+	Previous   string `json:"previous,omitempty"` // fingerprint of the version before; none for serial 1
+	// administrators who must sign the next version: more than half of them
+	Quorum  int       `json:"quorum"`
+	Members []Member  `json:"members"`           // at least one; at most 4096
+	Revoked []Revoked `json:"revoked,omitempty"` // former members that never come back with the same key
 }
 
 // Member is one peer.
 type Member struct {
-	Name          string   `json:"name"` // for people and commands: letters, digits and . _ -
-	ID            string   `json:"id"`   // peer ID
-	Role          Role     `json:"role"`
-	Administrator bool     `json:"administrator,omitempty"` // signs rosters
-	Expires       Date     `json:"expires"`                 // the last day
-	Addresses     []string `json:"addresses,omitempty"`     // multiaddresses at which it listens; none: it only dials out
+	Name          string `json:"name"` // for people and commands: letters, digits and . _ -
+	ID            string `json:"id"`   // peer ID
+	Role          Role   `json:"role"`
+	Administrator bool   `json:"administrator,omitempty"` // signs rosters
+	Expires       Date   `json:"expires"`                 // the last day
+	// multiaddresses at which it listens; none: it only dials out
+	Addresses []string `json:"addresses,omitempty"`
 }
 
 // Revoked is a peer that is a member no more.
@@ -95,7 +97,8 @@ func (r Roster) Validate() error {
 		fault("previous must be 64 hexadecimal digits (got %q)", r.Previous)
 	}
 	if len(r.Members) == 0 || len(r.Members) > maxMembers || len(r.Revoked) > maxRevoked {
-		fault("there must be 1 to %d members and at most %d revoked (got %d and %d)", maxMembers, maxRevoked, len(r.Members), len(r.Revoked))
+		fault("there must be 1 to %d members and at most %d revoked (got %d and %d)", maxMembers, maxRevoked,
+			len(r.Members), len(r.Revoked))
 		return errors.Join(errs...)
 	}
 	names, ids := map[string]bool{}, map[string]bool{}
@@ -118,7 +121,8 @@ func (r Roster) Validate() error {
 		ids[v.ID] = true
 	}
 	if n := len(r.Administrators()); r.Quorum > n || 2*r.Quorum <= n {
-		fault("quorum must be more than half of the administrators, so that two versions of one serial need one who signed both (got %d of %d)", r.Quorum, n)
+		fault("quorum must be more than half of the administrators, so that two versions of one serial need one who "+
+			"signed both (got %d of %d)", r.Quorum, n)
 	}
 	return errors.Join(errs...)
 }
@@ -135,7 +139,8 @@ func (m Member) CheckTexts() error {
 	}
 	for _, a := range m.Addresses {
 		if len(a) > maxAddress || !strings.HasPrefix(a, "/") || !only(a, nameLetters+"/:%") {
-			errs = append(errs, fmt.Errorf("address must be a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1 (got %q)", a))
+			errs = append(errs,
+				fmt.Errorf("address must be a multiaddress such as /ip4/10.0.0.1/udp/4001/quic-v1 (got %q)", a))
 		}
 	}
 	return errors.Join(errs...)
@@ -205,13 +210,15 @@ func (r Roster) Admit(id string, now time.Time, wanted ...Role) (Member, error) 
 	i := slices.IndexFunc(r.Members, func(m Member) bool { return m.ID == id })
 	if i < 0 {
 		if v := slices.IndexFunc(r.Revoked, func(v Revoked) bool { return v.ID == id }); v >= 0 {
-			return Member{}, refuse("roster.revoked", "%s (%s) was revoked in serial %d of %s", r.Revoked[v].Name, id, r.Revoked[v].Serial, r.Federation)
+			return Member{}, refuse("roster.revoked", "%s (%s) was revoked in serial %d of %s", r.Revoked[v].Name, id,
+				r.Revoked[v].Serial, r.Federation)
 		}
 		return Member{}, refuse("roster.unknown", "%s is not in serial %d of %s", id, r.Serial, r.Federation)
 	}
 	m := r.Members[i]
 	if m.Expires.Past(now) {
-		return Member{}, refuse("roster.expired", "the membership of %s (%s) ended on %s: its administrators can add it again with a later day", m.Name, id, m.Expires)
+		return Member{}, refuse("roster.expired", "the membership of %s (%s) ended on %s: its administrators can add "+
+			"it again with a later day", m.Name, id, m.Expires)
 	}
 	if len(wanted) > 0 && !slices.Contains(wanted, m.Role) {
 		return Member{}, refuse("roster.role", "role of %s (%s) must be one of %v (got %s)", m.Name, id, wanted, m.Role)
@@ -231,7 +238,8 @@ func (r Roster) Next() Roster {
 // majority.
 func (r *Roster) Add(m Member, quorum int) error {
 	if v := slices.IndexFunc(r.Revoked, func(v Revoked) bool { return v.ID == m.ID }); v >= 0 {
-		return refuse("roster.revoked", "%s was revoked in serial %d: a peer that comes back makes a new identity", r.Revoked[v].Name, r.Revoked[v].Serial)
+		return refuse("roster.revoked", "%s was revoked in serial %d: a peer that comes back makes a new identity",
+			r.Revoked[v].Name, r.Revoked[v].Serial)
 	}
 	if i := slices.IndexFunc(r.Members, func(o Member) bool { return o.ID == m.ID }); i >= 0 {
 		r.Members = slices.Clone(r.Members) // another version may share them
@@ -250,7 +258,8 @@ func (r *Roster) Revoke(nameOrID string, quorum int) error {
 		return fmt.Errorf("roster: %q must be a member of %s", nameOrID, r.Federation)
 	}
 	if r.Serial > 1 {
-		r.Revoked = append(slices.Clip(r.Revoked), Revoked{Name: r.Members[i].Name, ID: r.Members[i].ID, Serial: r.Serial})
+		r.Revoked = append(slices.Clip(r.Revoked),
+			Revoked{Name: r.Members[i].Name, ID: r.Members[i].ID, Serial: r.Serial})
 	}
 	r.Members = slices.Delete(slices.Clone(r.Members), i, i+1)
 	return r.settle(quorum)
@@ -315,7 +324,8 @@ func (r Roster) AllowsRelays(now time.Time, relays, addresses []string) error {
 	var errs []error
 	for _, a := range relays {
 		if !slices.Contains(listed, a) {
-			errs = append(errs, refuse("roster.relays", "relay %s is not in serial %d of %s: its administrators can add it with role relay", a, r.Serial, r.Federation))
+			errs = append(errs, refuse("roster.relays", "relay %s is not in serial %d of %s: its administrators can "+
+				"add it with role relay", a, r.Serial, r.Federation))
 		}
 	}
 	return errors.Join(errs...)

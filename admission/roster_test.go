@@ -26,7 +26,8 @@ func person(name string) someone {
 func (p someone) sign(message []byte) ([]byte, error) { return ed25519.Sign(p.key, message), nil }
 
 func (p someone) member() Member {
-	return Member{Name: p.name, ID: p.id, Role: Trainer, Expires: "2027-03-31", Addresses: []string{"/dns/" + p.name + ".example/udp/4001/quic-v1"}}
+	return Member{Name: p.name, ID: p.id, Role: Trainer, Expires: "2027-03-31",
+		Addresses: []string{"/dns/" + p.name + ".example/udp/4001/quic-v1"}}
 }
 
 func (p someone) admin() Member {
@@ -44,7 +45,8 @@ var (
 // three is the first roster of the tests: three hospitals, all of them administrators, two of whom
 // must sign.
 func three() Roster {
-	return Roster{Federation: "tumour-registry", Serial: 1, Quorum: 2, Members: []Member{north.admin(), south.admin(), west.admin()}}
+	return Roster{Federation: "tumour-registry", Serial: 1, Quorum: 2,
+		Members: []Member{north.admin(), south.admin(), west.admin()}}
 }
 
 func signed[T document](t *testing.T, body T, by ...someone) *Signed[T] {
@@ -96,7 +98,9 @@ func TestPeerID(t *testing.T) {
 			t.Errorf("%s: key %x (%v), want %x", p.id, key, err, p.key.Public())
 		}
 	}
-	for _, bad := range []string{"", "12D3KooW", north.id + "1", "1" + north.id, north.id[:51], strings.Replace(north.id, "K", "0", 1), "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N", strings.Repeat("1", 65)} {
+	for _, bad := range []string{"", "12D3KooW", north.id + "1", "1" + north.id, north.id[:51],
+		strings.Replace(north.id, "K", "0", 1), "QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N",
+		strings.Repeat("1", 65)} {
 		if _, err := publicKey(bad); err == nil {
 			t.Errorf("%q is taken for a peer ID", bad)
 		}
@@ -139,16 +143,21 @@ func TestSignatures(t *testing.T) {
 	}{
 		{"two of three", []someone{north, west}, now, "", nil},
 		{"all", []someone{north, south, west}, now, "", nil},
-		{"one", []someone{south}, now, "roster.quorum", []string{"1 of the 2", "signed by south", "north (" + north.id, "west ("}},
+		{"one", []someone{south}, now, "roster.quorum",
+			[]string{"1 of the 2", "signed by south", "north (" + north.id, "west ("}},
 		{"nobody", nil, now, "roster.quorum", []string{"0 of the 2", "signed by nobody"}},
-		{"one and a stranger", []someone{north, stranger}, now, "roster.quorum", []string{stranger.id + ", no administrator"}},
-		{"one and a new administrator", []someone{north, east}, now, "roster.quorum", []string{east.id + ", no administrator"}},
+		{"one and a stranger", []someone{north, stranger}, now, "roster.quorum",
+			[]string{stranger.id + ", no administrator"}},
+		{"one and a new administrator", []someone{north, east}, now, "roster.quorum",
+			[]string{east.id + ", no administrator"}},
 		{"two and a stranger", []someone{north, south, stranger}, now, "", nil},
 		{"on the last day", []someone{north, west}, late.Add(-time.Nanosecond), "", nil},
-		{"after it", []someone{north, west}, late, "roster.quorum", []string{"0 of the 2", "membership ended: north (on 2027-03-31)"}},
+		{"after it", []someone{north, west}, late, "roster.quorum",
+			[]string{"0 of the 2", "membership ended: north (on 2027-03-31)"}},
 	} {
 		rule(t, "first version, "+c.what, found(signed(t, three(), c.by...), c.at), c.want, c.says...)
-		rule(t, "next version, "+c.what, Accept(signed(t, three(), north, south), signed(t, next, c.by...), c.at), c.want, c.says...)
+		rule(t, "next version, "+c.what, Accept(signed(t, three(), north, south), signed(t, next, c.by...), c.at),
+			c.want, c.says...)
 	}
 	rule(t, "a later version as the first", found(signed(t, next, north, south), now), "roster.serial")
 }
@@ -181,12 +190,19 @@ func TestAccept(t *testing.T) {
 		{"the same", first, signed(t, three(), south, west), "", nil},
 		{"two versions on", first, signed(t, without, north, west), "", nil},
 		{"three versions on", first, signed(t, later, north, south), "", nil},
-		{"an old one, played again", signed(t, two, north, south), first, "roster.serial", []string{"serial 1", "older than serial 2"}},
-		{"another of the same serial", signed(t, two, north, south), signed(t, other, south, west), "roster.fork", []string{"serial 2", south.id}},
-		{"one that follows another", signed(t, other, north, south), signed(t, without, north, south), "roster.fork", []string{"serial 3 of tumour-registry follows another serial 2"}},
-		{"a revocation taken back", signed(t, without, north, south), signed(t, back, north, south), "roster.revoked", []string{"east", east.id}},
-		{"another federation's", first, signed(t, foreign, north, south), "roster.federation", []string{"bone-registry"}},
-		{"signed by one revoked since", signed(t, later, north, south), signed(t, change(later, func(r *Roster) error { return r.Add(stranger.member(), 0) }), north, west), "roster.quorum", []string{"1 of the 2", west.id + ", no administrator"}},
+		{"an old one, played again", signed(t, two, north, south), first, "roster.serial",
+			[]string{"serial 1", "older than serial 2"}},
+		{"another of the same serial", signed(t, two, north, south), signed(t, other, south, west), "roster.fork",
+			[]string{"serial 2", south.id}},
+		{"one that follows another", signed(t, other, north, south), signed(t, without, north, south), "roster.fork",
+			[]string{"serial 3 of tumour-registry follows another serial 2"}},
+		{"a revocation taken back", signed(t, without, north, south), signed(t, back, north, south), "roster.revoked",
+			[]string{"east", east.id}},
+		{"another federation's", first, signed(t, foreign, north, south), "roster.federation",
+			[]string{"bone-registry"}},
+		{"signed by one revoked since", signed(t, later, north, south),
+			signed(t, change(later, func(r *Roster) error { return r.Add(stranger.member(), 0) }), north, west),
+			"roster.quorum", []string{"1 of the 2", west.id + ", no administrator"}},
 	} {
 		rule(t, c.what, Accept(c.trusted, c.next, now), c.want, c.says...)
 	}
@@ -194,7 +210,8 @@ func TestAccept(t *testing.T) {
 
 func TestAdmit(t *testing.T) {
 	r := three().Next()
-	if err := errors.Join(r.Add(Member{Name: "eye", ID: east.id, Role: Observer, Expires: "2026-11-20"}, 0), r.Revoke("west", 0)); err != nil {
+	if err := errors.Join(r.Add(Member{Name: "eye", ID: east.id, Role: Observer, Expires: "2026-11-20"}, 0),
+		r.Revoke("west", 0)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -237,10 +254,13 @@ func TestRosterFaults(t *testing.T) {
 		`(got "boss")`:                        func(r *Roster) { r.Members[1].Role = "boss" },
 		`"2027-02-30"`:                        func(r *Roster) { r.Members[1].Expires = "2027-02-30" },
 		`expires: must be a day such as 2027-03-31 (got "")`: func(r *Roster) { r.Members[1].Expires = "" },
-		`(got "10.0.0.1")`:                func(r *Roster) { r.Members[1].Addresses = []string{"10.0.0.1"} },
-		"at most 16 addresses (got 17)":   func(r *Roster) { r.Members[1].Addresses = make([]string, 17) },
-		"is a member's, or revoked twice": func(r *Roster) { *r = r.Next(); r.Revoked = []Revoked{{"north", north.id, 2}} },
-		"serial of 2 to 2":                func(r *Roster) { *r = r.Next(); r.Revoked = []Revoked{{"east", east.id, 3}} },
+		`(got "10.0.0.1")`:              func(r *Roster) { r.Members[1].Addresses = []string{"10.0.0.1"} },
+		"at most 16 addresses (got 17)": func(r *Roster) { r.Members[1].Addresses = make([]string, 17) },
+		"is a member's, or revoked twice": func(r *Roster) {
+			*r = r.Next()
+			r.Revoked = []Revoked{{"north", north.id, 2}}
+		},
+		"serial of 2 to 2": func(r *Roster) { *r = r.Next(); r.Revoked = []Revoked{{"east", east.id, 3}} },
 	} {
 		r := three()
 		spoil(&r)
@@ -261,8 +281,10 @@ func TestAnyByteChanged(t *testing.T) {
 	if err := next.Revoke("west", 0); err != nil {
 		t.Fatal(err)
 	}
-	flip(t, encoded(t, signed(t, next, north, south)), func(b []byte) error { _, err := parseDocument[Roster](b); return err })
-	flip(t, encoded(t, signed(t, consent(), north)), func(b []byte) error { _, err := parseDocument[Approval](b); return err })
+	flip(t, encoded(t, signed(t, next, north, south)),
+		func(b []byte) error { _, err := parseDocument[Roster](b); return err })
+	flip(t, encoded(t, signed(t, consent(), north)),
+		func(b []byte) error { _, err := parseDocument[Approval](b); return err })
 }
 
 func flip(t *testing.T, file []byte, parse func([]byte) error) {
@@ -303,19 +325,21 @@ func TestParseSays(t *testing.T) {
 		return string(encoded(t, s))
 	}()
 	for what, c := range map[string]struct{ file, want string }{
-		"empty":               {"", "roster 1: EOF"},
-		"too long":            {strings.Repeat(" ", maxFile+1), "more than 1048576 bytes"},
-		"deep":                {strings.Repeat("[", maxFile), "roster 1"},
-		"an approval":         {string(encoded(t, signed(t, consent(), north))), `the file is "approval 1"`},
-		"a later layout":      {strings.Replace(good, "roster 1", "roster 2", 1), `the file is "roster 2"`},
-		"DOS lines":           {strings.ReplaceAll(good, "\n", "\r\n"), "line 1 is not as this program writes it"},
-		"another name":        {strings.Replace(good, `"north"`, `"nerth"`, 1), "is not of this content"},
-		"another case":        {strings.Replace(good, `"serial"`, `"Serial"`, 1), "line 5"},
-		"a field twice":       {strings.Replace(good, `"serial": 1,`, "\"serial\": 1,\n    \"serial\": 1,", 1), "line 6"},
-		"an unknown field":    {strings.Replace(good, `"serial": 1,`, `"serial": 1, "boss": true,`, 1), `unknown field "boss"`},
-		"signatures swapped":  {swapped, "not in order"},
-		"a signature twice":   {doubled, "each signer once"},
-		"null for signatures": {good[:strings.Index(good, `"signatures"`)] + "\"signatures\": null\n}\n", "must have a list of at most 256 signatures (got 0)"},
+		"empty":          {"", "roster 1: EOF"},
+		"too long":       {strings.Repeat(" ", maxFile+1), "more than 1048576 bytes"},
+		"deep":           {strings.Repeat("[", maxFile), "roster 1"},
+		"an approval":    {string(encoded(t, signed(t, consent(), north))), `the file is "approval 1"`},
+		"a later layout": {strings.Replace(good, "roster 1", "roster 2", 1), `the file is "roster 2"`},
+		"DOS lines":      {strings.ReplaceAll(good, "\n", "\r\n"), "line 1 is not as this program writes it"},
+		"another name":   {strings.Replace(good, `"north"`, `"nerth"`, 1), "is not of this content"},
+		"another case":   {strings.Replace(good, `"serial"`, `"Serial"`, 1), "line 5"},
+		"a field twice":  {strings.Replace(good, `"serial": 1,`, "\"serial\": 1,\n    \"serial\": 1,", 1), "line 6"},
+		"an unknown field": {strings.Replace(good, `"serial": 1,`, `"serial": 1, "boss": true,`, 1),
+			`unknown field "boss"`},
+		"signatures swapped": {swapped, "not in order"},
+		"a signature twice":  {doubled, "each signer once"},
+		"null for signatures": {good[:strings.Index(good, `"signatures"`)] + "\"signatures\": null\n}\n",
+			"must have a list of at most 256 signatures (got 0)"},
 	} {
 		if _, err := parseDocument[Roster]([]byte(c.file)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, must contain %q", what, err, c.want)

@@ -87,7 +87,8 @@ func (s *Signed[T]) Sign(id string, sign func(message []byte) ([]byte, error)) e
 	if err := s.check(made); err != nil {
 		return err
 	}
-	at, found := slices.BinarySearchFunc(s.Signatures, id, func(g Signature, id string) int { return strings.Compare(g.By, id) })
+	at, found := slices.BinarySearchFunc(s.Signatures, id,
+		func(g Signature, id string) int { return strings.Compare(g.By, id) })
 	if found {
 		s.Signatures[at] = made
 		return nil
@@ -153,14 +154,16 @@ func parseDocument[T document](file []byte) (*Signed[T], error) {
 		return nil, fmt.Errorf("%s: the file is %q", want, s.Kind)
 	}
 	if s.Signatures == nil || len(s.Signatures) > maxSignatures {
-		return nil, fmt.Errorf("%s must have a list of at most %d signatures (got %d)", want, maxSignatures, len(s.Signatures))
+		return nil, fmt.Errorf("%s must have a list of at most %d signatures (got %d)", want, maxSignatures,
+			len(s.Signatures))
 	}
 	again, err := s.Encode()
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(file, again) {
-		return nil, fmt.Errorf("%s: line %d is not as this program writes it: the file was changed by hand or on its way", want, differs(file, again))
+		return nil, fmt.Errorf("%s: line %d is not as this program writes it: the file was changed by "+
+			"hand or on its way", want, differs(file, again))
 	}
 	for i, g := range s.Signatures {
 		if i > 0 && s.Signatures[i-1].By >= g.By {

@@ -33,14 +33,17 @@ func Accept(trusted, next *Signed[Roster], now time.Time) error {
 	case n.Federation != t.Federation:
 		return refuse("roster.federation", "the roster must be that of %s (got %s)", t.Federation, n.Federation)
 	case n.Serial < t.Serial:
-		return refuse("roster.serial", "serial %d of %s is older than serial %d, which is in force here", n.Serial, t.Federation, t.Serial)
+		return refuse("roster.serial", "serial %d of %s is older than serial %d, which is in force here", n.Serial,
+			t.Federation, t.Serial)
 	case n.Serial == t.Serial && n.Fingerprint() != t.Fingerprint():
-		return refuse("roster.fork", "serial %d of %s has two contents, %.16s… here and %.16s…; both are signed by: %s. Ask the administrators which one stands",
-			n.Serial, t.Federation, t.Fingerprint(), n.Fingerprint(), list(common(trusted, next)))
+		return refuse("roster.fork", "serial %d of %s has two contents, %.16s… here and %.16s…; both are signed by: "+
+			"%s. Ask the administrators which one stands", n.Serial, t.Federation, t.Fingerprint(), n.Fingerprint(),
+			list(common(trusted, next)))
 	case n.Serial == t.Serial:
 		return nil
 	case n.Serial == t.Serial+1 && n.Previous != t.Fingerprint():
-		return refuse("roster.fork", "serial %d of %s follows another serial %d than the one in force here", n.Serial, t.Federation, t.Serial)
+		return refuse("roster.fork", "serial %d of %s follows another serial %d than the one in force here", n.Serial,
+			t.Federation, t.Serial)
 	}
 	for _, v := range t.Revoked {
 		if !slices.ContainsFunc(n.Revoked, func(w Revoked) bool { return w.ID == v.ID }) {
@@ -67,8 +70,9 @@ func quorum(r Roster, next *Signed[Roster], now time.Time) error {
 	if len(good) >= r.Quorum {
 		return nil
 	}
-	reason := fmt.Sprintf("serial %d of %s has %d of the %d signatures that serial %d asks of its administrators: signed by %s; missing %s",
-		next.Body.Serial, r.Federation, len(good), r.Quorum, r.Serial, list(good), list(missing))
+	reason := fmt.Sprintf("serial %d of %s has %d of the %d signatures that serial %d asks of its administrators: "+
+		"signed by %s; missing %s", next.Body.Serial, r.Federation, len(good), r.Quorum, r.Serial, list(good),
+		list(missing))
 	if len(ended) > 0 {
 		reason += "; of no account, as their membership ended: " + list(ended)
 	}
@@ -132,7 +136,8 @@ func (t Trusted) Update(next *Signed[Roster], fingerprint string, now time.Time)
 	switch {
 	case errors.Is(err, ErrUnknownFederation):
 		if fingerprint == "" {
-			return fmt.Errorf("%s: %w: ask an administrator for its fingerprint and give it along; this file's is %s", next.Body.Federation, err, Grouped(next.Body.Fingerprint()))
+			return fmt.Errorf("%s: %w: ask an administrator for its fingerprint and give it along; this file's is %s",
+				next.Body.Federation, err, Grouped(next.Body.Fingerprint()))
 		}
 		if next.Body.Serial == 1 {
 			err = found(next, now)
@@ -163,7 +168,8 @@ func vouched(r Roster, told string) error {
 		return fmt.Errorf("fingerprint must be its first %d hexadecimal digits or all 64 (got %q)", leastDigits, told)
 	}
 	if !strings.HasPrefix(r.Fingerprint(), plain) {
-		return refuse("roster.fingerprint", "the file's fingerprint is %s, not %s: it is not the roster that was meant", Grouped(r.Fingerprint()), Grouped(plain))
+		return refuse("roster.fingerprint", "the file's fingerprint is %s, not %s: it is not the roster that was meant",
+			Grouped(r.Fingerprint()), Grouped(plain))
 	}
 	return nil
 }

@@ -61,7 +61,8 @@ func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, *table.F
 func (m *meeting) run() (*shard.Shard, error) {
 	c, g := m.c, m.g
 	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.cfg.Here {
-		return nil, fmt.Errorf("align: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites), g.Size(), g.Rank(), c.Tables.cfg.Here)
+		return nil, fmt.Errorf("align: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites),
+			g.Size(), g.Rank(), c.Tables.cfg.Here)
 	}
 	m.phase("columns")
 	err := m.encoding()
@@ -195,7 +196,8 @@ func (m *meeting) encoding() error {
 	like := schemas[m.g.Rank()].Like
 	for q, s := range schemas {
 		if s.Like != like {
-			return fmt.Errorf("align: all sites must read their tables like the same model, or none: %s and %s do not", m.c.Sites[m.g.Rank()], m.c.Sites[q])
+			return fmt.Errorf("align: all sites must read their tables like the same model, or none: %s and %s do not",
+				m.c.Sites[m.g.Rank()], m.c.Sites[q])
 		}
 	}
 	if like != "" {

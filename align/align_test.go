@@ -60,8 +60,8 @@ func tables(t *testing.T) (dir string) {
 				age = ""
 			}
 			row := fmt.Sprintf("n%d,%s,%s,%d.%d,%s,%s,%s\n", n, sites[s], age, 150+10*s, draw("height", n, 100),
-				[]string{"a", "b", "c", "only here " + sites[s]}[draw("ward", n, 4)], []string{"yes", "no", ""}[draw("outcome", n, 3)],
-				[]string{"train", "val", "test"}[draw("split", n, 3)])
+				[]string{"a", "b", "c", "only here " + sites[s]}[draw("ward", n, 4)],
+				[]string{"yes", "no", ""}[draw("outcome", n, 3)], []string{"train", "val", "test"}[draw("split", n, 3)])
 			write("pooled", "%s", row)
 			write(sites[s], "%s", row)
 			of[n] = sites[s]
@@ -109,8 +109,9 @@ type entrant struct {
 func config(dir string, rank int, weight, relation string) entrant {
 	return entrant{Config: Config{Sites: sites}, tables: SiteConfig{
 		Here: sites[rank], MinTexts: 1, SourceSite: "source site", TargetSite: "target site",
-		ImportConfig: dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, sites[rank]+".csv"), Edges: filepath.Join(dir, sites[rank]+"-edges.csv"),
-			Label: "outcome", Split: "split", Site: "site", Weight: weight, Relation: relation}}}
+		ImportConfig: dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, sites[rank]+".csv"),
+			Edges: filepath.Join(dir, sites[rank]+"-edges.csv"), Label: "outcome", Split: "split", Site: "site",
+			Weight: weight, Relation: relation}}}
 }
 
 // assemble meets, and returns what each site wrote.
@@ -163,10 +164,12 @@ func TestLikePooled(t *testing.T) {
 		weight, relation string
 		way              dataset.Direction
 		columns          string
-	}{{"", "", "", ""}, {"weight", "", "", ""}, {"", "relation", "", ""}, {"weight", "relation", "", ""}, {"", "", "", "relation"}, {"weight", "", "in", "relation"},
-		{"", "relation", "in", ""}, {"", "relation", "out", ""}, {"", "", "out", "relation"}, {"", "", "both", ""}, {"weight", "relation", "both", ""}} {
+	}{{"", "", "", ""}, {"weight", "", "", ""}, {"", "relation", "", ""}, {"weight", "relation", "", ""},
+		{"", "", "", "relation"}, {"weight", "", "in", "relation"}, {"", "relation", "in", ""}, {"", "relation", "out",
+			""}, {"", "", "out", "relation"}, {"", "", "both", ""}, {"weight", "relation", "both", ""}} {
 		dir := tables(t)
-		pooled := dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, "pooled.csv"), Edges: filepath.Join(dir, "pooled-edges.csv"), Label: "outcome", Split: "split", Site: "site",
+		pooled := dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, "pooled.csv"),
+			Edges: filepath.Join(dir, "pooled-edges.csv"), Label: "outcome", Split: "split", Site: "site",
 			Weight: test.weight, Relation: test.relation, Directed: test.way}
 		if test.columns != "" {
 			pooled.EdgeColumns = []string{test.columns}
@@ -179,7 +182,8 @@ func TestLikePooled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		configs := []entrant{config(dir, 0, test.weight, test.relation), config(dir, 1, test.weight, test.relation), config(dir, 2, test.weight, test.relation)}
+		configs := []entrant{config(dir, 0, test.weight, test.relation), config(dir, 1, test.weight, test.relation),
+			config(dir, 2, test.weight, test.relation)}
 		for k := range configs {
 			configs[k].tables.Directed, configs[k].tables.EdgeColumns = test.way, pooled.EdgeColumns
 		}
@@ -192,7 +196,8 @@ func TestLikePooled(t *testing.T) {
 		for r, s := range got {
 			w := want[r]
 			if s.Owned != w.Owned || !slices.Equal(s.Global, w.Global) || !slices.Equal(s.HaloPtr, w.HaloPtr) ||
-				!slices.Equal(s.Split, w.Split) || !slices.Equal(s.IDs, w.IDs) || !slices.Equal(s.Labels.Class, w.Labels.Class) || s.Nodes != w.Nodes {
+				!slices.Equal(s.Split, w.Split) || !slices.Equal(s.IDs, w.IDs) ||
+				!slices.Equal(s.Labels.Class, w.Labels.Class) || s.Nodes != w.Nodes {
 				t.Errorf("%+v: part %d differs", test, r)
 			}
 			if !same(&s.Adj, &w.Adj) {
@@ -315,7 +320,8 @@ func sameEdgeRows(t *testing.T, parts, want []*shard.Shard, g *graph.Graph) {
 }
 
 func same(a, b *graph.CSR) bool {
-	return a.NumDst == b.NumDst && a.NumSrc == b.NumSrc && slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight)
+	return a.NumDst == b.NumDst && a.NumSrc == b.NumSrc && slices.Equal(a.RowPtr, b.RowPtr) &&
+		slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight)
 }
 
 // readParts reads what each site wrote.
@@ -348,7 +354,8 @@ func TestFaults(t *testing.T) {
 			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n2,,1\nn3,,nobody,south,1\n")
 		}, 0, `north-edges.csv: line 3: south has no node "nobody"`, "north"},
 		{"a name too many", func(t *testing.T, dir string, c []entrant) {
-			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n45,south,1\nn3,,nobody,south,1\n")
+			put(t, dir, "north-edges",
+				"source,source site,target,target site,weight\nn1,,n45,south,1\nn3,,nobody,south,1\n")
 			c[1].Asked = func(site string, names, unknown int) error {
 				if site == "north" && names == 2 && unknown == 1 {
 					return errors.New("north tries names")
@@ -362,7 +369,10 @@ func TestFaults(t *testing.T) {
 		{"the file is gone", func(t *testing.T, dir string, c []entrant) {
 			c[1].opened = func() { os.Remove(filepath.Join(dir, "south.csv")) }
 		}, 1, "south.csv", "south"},
-		{"relations here, none there", func(t *testing.T, dir string, c []entrant) { c[1].tables.Relation = "relation" }, 0, `the column of the relations must have one name at all sites (got "" at north and "relation" at south)`, "relations"},
+		{"relations here, none there",
+			func(t *testing.T, dir string, c []entrant) { c[1].tables.Relation = "relation" }, 0,
+			`the column of the relations must have one name at all sites (got "" at north and "relation" at south)`,
+			"relations"},
 		{"a column less", func(t *testing.T, dir string, c []entrant) {
 			c[2].tables.Edges = ""
 			put(t, dir, "west", "id,site,age,height,outcome,split\nn70,west,1,1,yes,train\n")
@@ -405,11 +415,15 @@ func TestFaults(t *testing.T) {
 // A site's own faults are found before it meets the others.
 func TestOwnFaults(t *testing.T) {
 	for _, test := range []struct{ file, text, want string }{
-		{"south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n", "south-edges.csv: line 2, column target: one end of the edge must be at south"},
-		{"south-edges", "source,source site,target,target site,weight\nn1,,n2,west,1\n", "south-edges.csv: line 2, column source: node must be a name in"},
+		{"south-edges", "source,source site,target,target site,weight\nn1,north,n2,west,1\n",
+			"south-edges.csv: line 2, column target: one end of the edge must be at south"},
+		{"south-edges", "source,source site,target,target site,weight\nn1,,n2,west,1\n",
+			"south-edges.csv: line 2, column source: node must be a name in"},
 		{"south", node + "n70,south,1,1,a,yes,train\nn71,south,123456789012345678901234567890,1,a,no,val\n",
-			"south.csv: line 3, column age: must be a number whose square can be summed over the sites (got 1.2345678901234568e+29)"},
-		{"south", node + "n70,south,1,1,a,yes,train\nn71,north,1,1,a,no,val\n", `south.csv: column site: node "n71" must be of "south", whose table it is (got "north")`},
+			"south.csv: line 3, column age: must be a number whose square can be summed over the sites " +
+				"(got 1.2345678901234568e+29)"},
+		{"south", node + "n70,south,1,1,a,yes,train\nn71,north,1,1,a,no,val\n",
+			`south.csv: column site: node "n71" must be of "south", whose table it is (got "north")`},
 	} {
 		dir := tables(t)
 		put(t, dir, test.file, test.text)
@@ -428,13 +442,16 @@ func FuzzMessages(f *testing.F) {
 	wide := &dataset.Encoding{Directed: dataset.Into, EdgeColumns: []table.Column{{Name: "days", Kind: table.Numeric}}}
 	f.Add((&ends{here: []int32{1}, there: []int32{2}, weight: []float32{3}}).encode(plain))
 	f.Add((&ends{here: []int32{1}, there: []int32{2}, weight: []float32{3}, kind: []int32{3}}).encode(typed))
-	f.Add((&ends{here: []int32{1}, there: []int32{2}, weight: []float32{3}, kind: []int32{1}, x: []float32{4}}).encode(wide))
-	text, err := schema{Encoding: dataset.Encoding{Columns: []table.Column{{Name: "a", Kind: table.Numeric}}}, Marks: []mark{{Empty: true}}}.encode()
+	f.Add((&ends{here: []int32{1}, there: []int32{2}, weight: []float32{3}, kind: []int32{1},
+		x: []float32{4}}).encode(wide))
+	text, err := schema{Encoding: dataset.Encoding{Columns: []table.Column{{Name: "a", Kind: table.Numeric}}},
+		Marks: []mark{{Empty: true}}}.encode()
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	several := schema{Types: []typeSchema{{"drug", schema{Encoding: dataset.Encoding{ID: "id"}}}}, Tables: []relationSchema{{"drug", "with", "drug",
+	several := schema{Types: []typeSchema{{"drug",
+		schema{Encoding: dataset.Encoding{ID: "id"}}}}, Tables: []relationSchema{{"drug", "with", "drug",
 		dataset.Encoding{ID: "id", Source: "source", Target: "target"}, columnSchema{
 			Columns: []table.Column{{Name: "days", Kind: table.Numeric}}, Marks: []mark{{}}}}}}
 	if text, err = several.encode(); err != nil {
@@ -457,7 +474,8 @@ func FuzzMessages(f *testing.F) {
 			// What the other site would send back is the same, but that an edge ends at its other
 			// end.
 			var back ends
-			if err := back.decode(e.encode(by), 20, 10, by); err != nil || !slices.Equal(back.here, e.there) || !slices.Equal(back.there, e.here) {
+			if err := back.decode(e.encode(by), 20, 10, by); err != nil || !slices.Equal(back.here, e.there) ||
+				!slices.Equal(back.there, e.here) {
 				t.Errorf("%v, then %v, %v", e, back, err)
 			}
 			for k, r := range e.kind {

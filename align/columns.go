@@ -58,7 +58,8 @@ func (t *columnsOf) summable() error {
 			continue
 		}
 		if m := c.Stats.Moments(&c.Column); m.M2 > mostSum || math.Abs(m.Mean)*float64(m.N) > mostSum {
-			return c.Stats.LargestFault(c.Name, "must be a number whose square can be summed over the sites", "correct it, or ignore the column")
+			return c.Stats.LargestFault(c.Name, "must be a number whose square can be summed over the sites",
+				"correct it, or ignore the column")
 		}
 	}
 	return nil
@@ -78,8 +79,8 @@ func (t *columnsOf) squares(counts []float32) (out, rest []float32, err error) {
 				d := m.Mean - mean(counts)
 				sum := m.M2 + float64(d*d)*float64(m.N)
 				if !(sum <= mostSum) {
-					return nil, nil, fmt.Errorf("align: column %s must have numbers near those of the other sites (their mean is %g here and %g over all sites)", c.Name,
-						m.Mean, mean(counts))
+					return nil, nil, fmt.Errorf("align: column %s must have numbers near those of the other sites "+
+						"(their mean is %g here and %g over all sites)", c.Name, m.Mean, mean(counts))
 				}
 				square = float32(sum)
 			}

@@ -52,7 +52,8 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 			continue
 		}
 		if len(b) != 4*len(x.names) {
-			return nil, m.blame(q, fmt.Errorf("the answer to %d names must have %d bytes (got %d)", len(x.names), 4*len(x.names), len(b)))
+			return nil, m.blame(q, fmt.Errorf("the answer to %d names must have %d bytes (got %d)", len(x.names),
+				4*len(x.names), len(b)))
 		}
 		for k, name := range x.there {
 			i := int32(binary.LittleEndian.Uint32(b[4*name:]))
@@ -203,7 +204,8 @@ func (e *ends) decode(b []byte, here, there int, by *dataset.Encoding) error {
 		number := func(k int) uint32 { return binary.LittleEndian.Uint32(b[at+4*k:]) }
 		i, j, w := number(0), number(1), math.Float32frombits(number(2))
 		if int64(i) >= int64(here) || int64(j) >= int64(there) || !(w > 0 && w <= math.MaxFloat32) {
-			return fmt.Errorf("edge %d joins nodes %d and %d of %d and %d with weight %v", at/size, i, j, here, there, w)
+			return fmt.Errorf("edge %d joins nodes %d and %d of %d and %d with weight %v", at/size, i, j, here, there,
+				w)
 		}
 		e.add(int32(i), int32(j), w)
 		if relations > 0 {

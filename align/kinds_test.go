@@ -31,8 +31,8 @@ func customers(t *testing.T) (dir string) {
 			if n%11 == 0 {
 				joined = ""
 			}
-			rest := fmt.Sprintf("secret note no %d,secret%d,town%d,%s,%s,%s\n", n, n, n%55, []string{"Köln", "Zürich"}[n%2], []string{"no", "yes"}[n%2],
-				[]string{"train", "val", "test"}[n%3])
+			rest := fmt.Sprintf("secret note no %d,secret%d,town%d,%s,%s,%s\n", n, n, n%55,
+				[]string{"Köln", "Zürich"}[n%2], []string{"no", "yes"}[n%2], []string{"train", "val", "test"}[n%3])
 			pooled += fmt.Sprintf("n%d,%s,%s,%s", n, born, joined, rest)
 			if s == 1 { // German
 				born = fmt.Sprintf("%02d.%02d.%04d", d, m, y)
@@ -63,8 +63,9 @@ func customers(t *testing.T) (dir string) {
 }
 
 func customerConfig(dir, name string) dataset.ImportConfig {
-	return dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, name+".csv"), Edges: filepath.Join(dir, name+"-edges.csv"), Label: "outcome", Split: "split",
-		Weight: "amount", Merge: "sum", Text: []string{"note:16"}, Age: []string{"born:2020-01-01"}, Seed: 7}
+	return dataset.ImportConfig{Name: "all", Nodes: filepath.Join(dir, name+".csv"),
+		Edges: filepath.Join(dir, name+"-edges.csv"), Label: "outcome", Split: "split", Weight: "amount", Merge: "sum",
+		Text: []string{"note:16"}, Age: []string{"born:2020-01-01"}, Seed: 7}
 }
 
 // All sites end with the same columns, those of the pooled tables, and no text of the columns that
@@ -84,7 +85,8 @@ func TestKindsLikePooled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err := own.schema().encode(); err != nil || strings.Contains(string(text), "secret") || strings.Contains(string(text), "town1") || !strings.Contains(string(text), "Köln") {
+		if text, err := own.schema().encode(); err != nil || strings.Contains(string(text), "secret") ||
+			strings.Contains(string(text), "town1") || !strings.Contains(string(text), "Köln") {
 			t.Errorf("%s tells %s (%v)", name, text, err)
 		}
 	}
@@ -124,7 +126,8 @@ func TestKindsLikePooled(t *testing.T) {
 	if err := json.Unmarshal(first, &e); err != nil {
 		t.Fatal(err)
 	}
-	for k, want := range []table.ColumnKind{table.Age, table.Date, table.Text, table.Ignored, table.Ignored, table.Categorical} {
+	for k, want := range []table.ColumnKind{table.Age, table.Date, table.Text, table.Ignored, table.Ignored,
+		table.Categorical} {
 		if e.Columns[k].Kind != want {
 			t.Errorf("column %s is %s, must be %s", e.Columns[k].Name, e.Columns[k].Kind, want)
 		}
@@ -142,11 +145,17 @@ func row(dense bool, s *shard.Shard, i, j int) float32 {
 func TestKindsDiffer(t *testing.T) {
 	for want, edit := range map[string]func(dir string, c []entrant){
 		`column "note" must be asked for alike at all sites (got 16 columns of words, seed 7 at north and 32 columns of words, seed 7 at south)`: func(_ string, c []entrant) { c[1].tables.Text = []string{"note:32"} },
-		`north asks for column "town" (--categorical), and at south it has too many`:                                                             func(_ string, c []entrant) { c[0].tables.Categorical = []string{"town"} },
-		`repeated edges must be merged alike at all sites (got "sum" at north and "last" at west)`:                                               func(_ string, c []entrant) { c[2].tables.Merge = "last" },
+		`north asks for column "town" (--categorical), and at south it has too many`: func(_ string, c []entrant) {
+			c[0].tables.Categorical = []string{"town"}
+		},
+		`repeated edges must be merged alike at all sites (got "sum" at north and "last" at west)`: func(_ string,
+			c []entrant) {
+			c[2].tables.Merge = "last"
+		},
 		`and at west they can be either: say there which (--date day:dmy or :mdy)`: func(dir string, c []entrant) {
 			for k, day := range []string{"31/01/2024", "01/31/2024", "01/02/2024"} {
-				c[k].tables.Nodes, c[k].tables.Edges, c[k].tables.Text, c[k].tables.Age = filepath.Join(dir, "day-"+sites[k]+".csv"), "", nil, nil
+				c[k].tables.Nodes, c[k].tables.Edges, c[k].tables.Text, c[k].tables.Age = filepath.Join(dir,
+					"day-"+sites[k]+".csv"), "", nil, nil
 				put(t, dir, "day-"+sites[k], "id,day,outcome,split\na"+sites[k]+","+day+",yes,train\n")
 			}
 		},

@@ -101,7 +101,8 @@ func (s *columnSchema) valid() error {
 	}
 	for _, c := range s.Columns {
 		if c.Std = 1; len(c.Values) > table.MaxTracked { // Std is agreed on later
-			return fmt.Errorf("column %.40q must have at most %d values (got %d)", c.Name, table.MaxTracked, len(c.Values))
+			return fmt.Errorf("column %.40q must have at most %d values (got %d)", c.Name, table.MaxTracked,
+				len(c.Values))
 		}
 		if err := c.Valid(); err != nil {
 			return err
@@ -275,24 +276,30 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	// Sites that have each.
 	classes, relations := map[string]int{}, map[string]int{}
 	for q, s := range schemas {
-		for _, role := range [][3]string{{"names of the nodes", first.ID, s.ID}, {"labels", first.Label, s.Label}, {"splits", first.Split, s.Split},
-			{"sources", first.Source, s.Source}, {"targets", first.Target, s.Target}, {"weights", first.Weight, s.Weight},
-			{"relations", first.Relation, s.Relation}, {"split by time and its dates", first.SplitTime, s.SplitTime}} {
+		for _, role := range [][3]string{{"names of the nodes", first.ID, s.ID}, {"labels", first.Label, s.Label},
+			{"splits", first.Split, s.Split}, {"sources", first.Source, s.Source}, {"targets", first.Target, s.Target},
+			{"weights", first.Weight, s.Weight}, {"relations", first.Relation, s.Relation},
+			{"split by time and its dates", first.SplitTime, s.SplitTime}} {
 			if role[1] != role[2] {
-				return nil, fmt.Errorf("align: the column of the %s must have one name at all sites (got %q at %s and %q at %s)", role[0], role[1], sites[0], role[2], sites[q])
+				return nil, fmt.Errorf("align: the column of the %s must have one name at all sites "+
+					"(got %q at %s and %q at %s)", role[0], role[1], sites[0], role[2], sites[q])
 			}
 		}
 		if s.Merge != first.Merge {
-			return nil, fmt.Errorf("align: repeated edges must be merged alike at all sites (got %q at %s and %q at %s)", first.Merge, sites[0], s.Merge, sites[q])
+			return nil, fmt.Errorf("align: repeated edges must be merged alike at all sites "+
+				"(got %q at %s and %q at %s)", first.Merge, sites[0], s.Merge, sites[q])
 		}
 		if s.Multi != first.Multi {
-			return nil, fmt.Errorf("align: nodes have several labels at one of %s and %s, and one at the other", sites[0], sites[q])
+			return nil, fmt.Errorf("align: nodes have several labels at one of %s and %s, and one at the other",
+				sites[0], sites[q])
 		}
 		if s.Regression != first.Regression {
-			return nil, fmt.Errorf("align: labels are numbers (regression) at one of %s and %s, and classes at the other", sites[0], sites[q])
+			return nil, fmt.Errorf("align: labels are numbers (regression) at one of %s and %s, "+
+				"and classes at the other", sites[0], sites[q])
 		}
 		if !slices.Equal(s.ClassOrder, first.ClassOrder) {
-			return nil, fmt.Errorf("align: the order of classes must be the same at all sites (got %q at %s and %q at %s)", first.ClassOrder, sites[0], s.ClassOrder, sites[q])
+			return nil, fmt.Errorf("align: the order of classes must be the same at all sites "+
+				"(got %q at %s and %q at %s)", first.ClassOrder, sites[0], s.ClassOrder, sites[q])
 		}
 		for _, name := range s.Classes {
 			classes[name]++
@@ -387,10 +394,12 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 			continue
 		}
 		if by >= 0 && c.Kind != out.Kind {
-			return out, fmt.Errorf("align: column %.40q is %s at %s and %s at %s: correct the one, or say there what it is", name, out.Kind, sites[by], c.Kind, sites[q])
+			return out, fmt.Errorf("align: column %.40q is %s at %s and %s at %s: correct the one, "+
+				"or say there what it is", name, out.Kind, sites[by], c.Kind, sites[q])
 		}
 		if by >= 0 && (c.Until != out.Until || c.Width != out.Width || c.Seed != out.Seed) {
-			return out, fmt.Errorf("align: column %.40q must be asked for alike at all sites (got %s at %s and %s at %s)", name, form(out), sites[by], form(c), sites[q])
+			return out, fmt.Errorf("align: column %.40q must be asked for alike at all sites "+
+				"(got %s at %s and %s at %s)", name, form(out), sites[by], form(c), sites[q])
 		}
 		if by < 0 {
 			by, out = q, table.Column{Name: name, Kind: c.Kind, Until: c.Until, Width: c.Width, Seed: c.Seed}
@@ -444,11 +453,13 @@ func agreeValues(out table.Column, values map[string]int, sparse bool, many, ask
 	for q, s := range schemas {
 		at := place[q][out.Name]
 		if m := s.Marks[at]; asked >= 0 && !m.Asked && !m.Empty && (m.Many || m.Sparse) {
-			return out, fmt.Errorf("align: %s asks for column %.40q (--categorical), and at %s it has too many categories: all sites must ask for it, or none", sites[asked], out.Name, sites[q])
+			return out, fmt.Errorf("align: %s asks for column %.40q (--categorical), and at %s it has too many "+
+				"categories: all sites must ask for it, or none", sites[asked], out.Name, sites[q])
 		}
 	}
 	if len(values) > table.MaxTracked {
-		return out, fmt.Errorf("align: column %.40q has more than %d categories at all sites together: ignore it", out.Name, table.MaxTracked)
+		return out, fmt.Errorf("align: column %.40q has more than %d categories at all sites together: ignore it",
+			out.Name, table.MaxTracked)
 	}
 	out.Values = slices.Sorted(maps.Keys(values))
 	return out, nil

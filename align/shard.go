@@ -35,13 +35,15 @@ func (l *list) add(src, dst int32, weight float32, row int32) {
 // their numbers' order.
 func (m *meeting) shard(edges *siteEdges, cross []ends, table *edgeRows) (*shard.Shard, error) {
 	rank, n := m.g.Rank(), len(m.own.IDs)
-	s := &shard.Shard{Rank: rank, Parts: m.g.Size(), Owned: n, HaloPtr: []int{n}, X: m.own.X, Types: m.own.Types, Labels: m.own.Labels,
-		Split: m.own.Split, IDs: m.own.IDs, Nodes: m.first[m.g.Size()], Name: m.own.Name, Encoding: m.own.Encoding}
+	s := &shard.Shard{Rank: rank, Parts: m.g.Size(), Owned: n, HaloPtr: []int{n}, X: m.own.X, Types: m.own.Types,
+		Labels: m.own.Labels, Split: m.own.Split, IDs: m.own.IDs, Nodes: m.first[m.g.Size()], Name: m.own.Name,
+		Encoding: m.own.Encoding}
 	for i := range n {
 		s.Global = append(s.Global, m.first[rank]+int64(i))
 	}
 	e := m.encoded.edges
-	l := list{src: slices.Clip(edges.src), dst: slices.Clip(edges.dst), weight: slices.Clip(edges.weight), rows: table.of(rank, len(edges.src))}
+	l := list{src: slices.Clip(edges.src), dst: slices.Clip(edges.dst), weight: slices.Clip(edges.weight),
+		rows: table.of(rank, len(edges.src))}
 	typed := list{} // these have a direction
 	typed.kind, typed.src, typed.dst, typed.weight, typed.rows = e.BothWays(edges.kind, l.src, l.dst, l.weight, l.rows)
 	for q, x := range cross {
@@ -67,12 +69,14 @@ func (m *meeting) shard(edges *siteEdges, cross []ends, table *edgeRows) (*shard
 		}
 		s.HaloPtr, s.Boundary = append(s.HaloPtr, len(s.Global)), append(s.Boundary, boundary)
 	}
-	all, err := graph.FromEdges(len(s.Global), l.src, l.dst, l.weight, graph.Build{Directed: e.Directed.OneWay(), Edge: l.rows})
+	all, err := graph.FromEdges(len(s.Global), l.src, l.dst, l.weight,
+		graph.Build{Directed: e.Directed.OneWay(), Edge: l.rows})
 	if err != nil {
 		return nil, fmt.Errorf("align: %w", err)
 	}
 	s.Adj = *all.First(n) // what neighbours elsewhere take from here is in their own shards
-	if s.Typed, err = e.Typed(n, len(s.Global), typed.kind, typed.src, typed.dst, typed.weight, typed.rows); err != nil {
+	if s.Typed, err = e.Typed(n, len(s.Global), typed.kind, typed.src, typed.dst, typed.weight,
+		typed.rows); err != nil {
 		return nil, fmt.Errorf("align: %w", err)
 	}
 	if table == nil {
@@ -142,7 +146,8 @@ func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) 
 	}
 	out := make([][]byte, len(cross))
 	for q := range out {
-		out[q] = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(total)), uint64(begin[q]))
+		out[q] = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(total)),
+			uint64(begin[q]))
 	}
 	in, err := m.g.SendRecv(m.ctx, comm.Control, "edges with columns", out, 16)
 	if err != nil {
@@ -156,7 +161,8 @@ func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) 
 		}
 		all, at, n := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), uint64(len(cross[q].here))
 		if all > math.MaxInt32 || q < rank && (at > all || n > all-at) {
-			return nil, m.blame(q, fmt.Errorf("%d edges from number %d on must be of at most %d (got %d)", n, at, math.MaxInt32, all))
+			return nil, m.blame(q, fmt.Errorf("%d edges from number %d on must be of at most %d (got %d)", n, at,
+				math.MaxInt32, all))
 		}
 		if starts[q] = base + int64(at); q > rank {
 			starts[q] = starts[rank] + int64(begin[q])
@@ -164,7 +170,8 @@ func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) 
 		base += int64(all)
 	}
 	if base > math.MaxInt32 {
-		return nil, fmt.Errorf("align: all sites together must have at most %d edges with columns (got %d)", math.MaxInt32, base)
+		return nil, fmt.Errorf("align: all sites together must have at most %d edges with columns (got %d)",
+			math.MaxInt32, base)
 	}
 	t, x := &edgeRows{}, []float32(nil)
 	for q := range in {

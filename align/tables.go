@@ -41,13 +41,15 @@ func (c SiteConfig) Validate() error {
 		faults = append(faults, fmt.Errorf("align: MinTexts must be at least 1 (got %d)", c.MinTexts))
 	}
 	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
-		faults = append(faults, fmt.Errorf("align: the sites of sources and of targets must be in two columns (got both in %s)", c.SourceSite))
+		faults = append(faults, fmt.Errorf("align: the sites of sources and of targets must be in two columns "+
+			"(got both in %s)", c.SourceSite))
 	}
 	if len(c.NodeTables) == 0 {
 		return errors.Join(append(faults, c.ImportConfig.Validate())...)
 	}
 	if c.Relation != "" {
-		faults = append(faults, fmt.Errorf("align: each table of edges is a relation, without a column of relations (got %s)", c.Relation))
+		faults = append(faults,
+			fmt.Errorf("align: each table of edges is a relation, without a column of relations (got %s)", c.Relation))
 	}
 	return errors.Join(faults...)
 }
@@ -130,7 +132,8 @@ func (c SiteConfig) open() (*Tables, error) {
 // openEdges is for the table of edges, if there is one, of one table of nodes.
 func (t *Tables) openEdges() {
 	if n := t.nodes[0]; n.Edges != "" {
-		t.edges = []edgeTable{{ImportConfig: n.ImportConfig, sourceSite: t.cfg.SourceSite, targetSite: t.cfg.TargetSite}}
+		t.edges = []edgeTable{{ImportConfig: n.ImportConfig, sourceSite: t.cfg.SourceSite,
+			targetSite: t.cfg.TargetSite}}
 		if n.profile != nil {
 			t.edges[0].profile = n.profile.Edges
 		}
@@ -208,8 +211,9 @@ type crossEdges struct {
 	lines       []where  // of each, the first
 	here, there []int32  // ends of each edge: a node, and a place in names
 	weight      []float32
-	kind        []int32   // relation of each edge as it ends at the node here, 0 or 1 where there are none but directions; nil: neither
-	x           []float32 // row of columns of each edge
+	// relation of each edge as it ends at the node here, 0 or 1 where there are none but directions; nil: neither
+	kind []int32
+	x    []float32 // row of columns of each edge
 }
 
 // where is a row of a table.
@@ -223,9 +227,10 @@ type where struct {
 type siteEdges struct {
 	src, dst []int32
 	weight   []float32 // nil: all 1
-	kind     []int32   // relation of each from Src to Dst, by its number in Encoding.Relations; nil: edges have no types
-	cross    map[string]*crossEdges
-	x        []float32 // row of columns of each edge between own nodes
+	// relation of each from Src to Dst, by its number in Encoding.Relations; nil: edges have no types
+	kind  []int32
+	cross map[string]*crossEdges
+	x     []float32 // row of columns of each edge between own nodes
 }
 
 // fault returns an error that names the file and the line of a site's node, by its place in names.
@@ -289,7 +294,8 @@ func (t *Tables) readOne(e *dataset.Encoding, r *reading) (err error) {
 }
 
 // readNodes reads a table of nodes, which must all be of this site.
-func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map[string]int32, *dataset.Reading, error) {
+func (t *Tables) readNodes(c *nodeTable,
+	e *dataset.Encoding) (*graph.Graph, map[string]int32, *dataset.Reading, error) {
 	here, err := e.Dated(c.Date)
 	if err != nil {
 		return nil, nil, nil, err
@@ -304,7 +310,8 @@ func (t *Tables) readNodes(c *nodeTable, e *dataset.Encoding) (*graph.Graph, map
 	}
 	for i, s := range g.Site {
 		if g.Sites[s] != t.cfg.Here {
-			return nil, nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)", c.Nodes, c.Site, g.IDs[i], t.cfg.Here, g.Sites[s])
+			return nil, nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)",
+				c.Nodes, c.Site, g.IDs[i], t.cfg.Here, g.Sites[s])
 		}
 	}
 	g.Site, g.Sites = nil, nil
@@ -358,7 +365,8 @@ func (s *siteEdges) merge(e *dataset.Encoding) {
 }
 
 // merge merges edges and their rows of columns.
-func merge(e *dataset.Encoding, src, dst, kind []int32, weight, x []float32) (srcs, dsts, kinds []int32, weights, rows []float32) {
+func merge(e *dataset.Encoding, src, dst, kind []int32,
+	weight, x []float32) (srcs, dsts, kinds []int32, weights, rows []float32) {
 	wide := e.EdgeWidth()
 	if wide > 0 {
 		edgelist.MergeColumns(e.Merge, src, dst, kind, mat.View(len(src), wide, x))
@@ -430,7 +438,8 @@ func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends *[2]end, ce
 		case !ok && c.Format.Faults.Told(e.File):
 			return found, other, skipped, nil
 		case !ok && e.File == "":
-			return found, other, foreign, t.Fault(line, at[k], "node must have the name of its site, as this one has no table of its type (got %.40q)", name)
+			return found, other, foreign, t.Fault(line, at[k], "node must have the name of its site, as this one has "+
+				"no table of its type (got %.40q)", name)
 		case !ok:
 			return found, other, foreign, t.Fault(line, at[k],
 				"node must be a name in %s%s, or the name of its site (got %.40q)", e.File, must, name)

@@ -259,13 +259,16 @@ func (s *schema) validTypes() error {
 func agreeAll(sites []string, schemas []schema) (*agreed, error) {
 	for q := range schemas {
 		if (len(schemas[q].Types) > 0) != (len(schemas[0].Types) > 0) {
-			return nil, fmt.Errorf("align: all sites must have tables of several types (--nodes TYPE=FILE), or none: %s and %s do not", sites[0], sites[q])
+			return nil, fmt.Errorf("align: all sites must have tables of several types (--nodes TYPE=FILE), "+
+				"or none: %s and %s do not", sites[0], sites[q])
 		}
 		if m, first := schemas[q].Merge, schemas[0].Merge; m != first {
-			return nil, fmt.Errorf("align: repeated edges must be merged alike at all sites (got %q at %s and %q at %s)", first, sites[0], m, sites[q])
+			return nil, fmt.Errorf("align: repeated edges must be merged alike at all sites "+
+				"(got %q at %s and %q at %s)", first, sites[0], m, sites[q])
 		}
 		if d, first := schemas[q].Directed, schemas[0].Directed; d != first {
-			return nil, fmt.Errorf("align: messages must go the same way at all sites (got %q at %s and %q at %s)", first, sites[0], d, sites[q])
+			return nil, fmt.Errorf("align: messages must go the same way at all sites (got %q at %s and %q at %s)",
+				first, sites[0], d, sites[q])
 		}
 	}
 	if len(schemas[0].Types) == 0 {
@@ -329,7 +332,8 @@ func agreeTypes(sites []string, schemas []schema) (*typed.Encoding, error) {
 			return nil, fmt.Errorf("%w (nodes of type %.40s)", err, kind)
 		}
 		if one.Label != "" && labelled != "" {
-			return nil, fmt.Errorf("align: nodes of one type must have labels (got %s at %s and %s at %s)", labelled, names[labelled][0], kind, names[kind][0])
+			return nil, fmt.Errorf("align: nodes of one type must have labels (got %s at %s and %s at %s)", labelled,
+				names[labelled][0], kind, names[kind][0])
 		}
 		if one.Label != "" {
 			labelled = kind
@@ -346,8 +350,10 @@ func agreeRelations(sites []string, schemas []schema) ([]typed.EdgeEncoding, err
 	for q, s := range schemas {
 		for k := range s.Tables {
 			t := &s.Tables[k]
-			e := typed.EdgeEncoding{Source: t.Source, Relation: t.Relation, Target: t.Target, Of: &dataset.Encoding{ID: t.Roles.ID,
-				Source: t.Roles.Source, Target: t.Roles.Target, Weight: t.Roles.Weight, Merge: schemas[0].Merge, Directed: schemas[0].Directed}}
+			e := typed.EdgeEncoding{Source: t.Source, Relation: t.Relation, Target: t.Target, Of: &dataset.Encoding{
+				ID:     t.Roles.ID,
+				Source: t.Roles.Source, Target: t.Roles.Target, Weight: t.Roles.Weight, Merge: schemas[0].Merge,
+				Directed: schemas[0].Directed}}
 			name := e.Name()
 			by[name], has[name] = append(by[name], sites[q]), append(has[name], t.Columns)
 			first, ok := all[name]
@@ -355,9 +361,11 @@ func agreeRelations(sites []string, schemas []schema) ([]typed.EdgeEncoding, err
 				all[name] = e
 				continue
 			}
-			for _, role := range [][3]string{{"sources", first.Of.Source, t.Roles.Source}, {"targets", first.Of.Target, t.Roles.Target}, {"weights", first.Of.Weight, t.Roles.Weight}} {
+			for _, role := range [][3]string{{"sources", first.Of.Source, t.Roles.Source},
+				{"targets", first.Of.Target, t.Roles.Target}, {"weights", first.Of.Weight, t.Roles.Weight}} {
 				if role[1] != role[2] {
-					return nil, fmt.Errorf("align: the column of the %s of %.80s must have one name at all sites (got %q at %s and %q at %s)", role[0], name, role[1], by[name][0], role[2], sites[q])
+					return nil, fmt.Errorf("align: the column of the %s of %.80s must have one name at all sites "+
+						"(got %q at %s and %q at %s)", role[0], name, role[1], by[name][0], role[2], sites[q])
 				}
 			}
 		}
@@ -421,7 +429,8 @@ func (t *Tables) readTypes(a *agreed, r *reading) error {
 		if err := t.readEdges(c, a.edges, ends, of, r); err != nil {
 			return err
 		}
-		r.facts.Relations = append(r.facts.Relations, table.RelationFacts{Name: c.name, Listed: len(r.edges.src) - before})
+		r.facts.Relations = append(r.facts.Relations,
+			table.RelationFacts{Name: c.name, Listed: len(r.edges.src) - before})
 	}
 	return nil
 }

@@ -40,7 +40,8 @@ func clinics(t *testing.T) (dir string) {
 	of := map[string]string{}
 	at := map[string][]string{"patient": {"north", "north", "south"}, "drug": {"west"}, "doctor": {"north", "west"}}
 	for _, kind := range []string{"patient", "drug", "doctor"} {
-		head := map[string]string{"patient": "id,site,age,ward,outcome,split\n", "drug": "id,site,dose\n", "doctor": "id,site\n"}[kind]
+		head := map[string]string{"patient": "id,site,age,ward,outcome,split\n", "drug": "id,site,dose\n",
+			"doctor": "id,site\n"}[kind]
 		for i := range map[string]int{"patient": 60, "drug": 12, "doctor": 7}[kind] {
 			site := at[kind][draw(kind, i, len(at[kind]))]
 			if i < len(at[kind]) {
@@ -49,7 +50,8 @@ func clinics(t *testing.T) (dir string) {
 			row := fmt.Sprintf("%d,%s", i, site)
 			switch kind {
 			case "patient":
-				row += fmt.Sprintf(",%d,%s,%s,%s", 20+draw("age", i, 60), []string{"a", "b", site}[draw("ward", i, 3)], []string{"ill", "well", ""}[draw("outcome", i, 3)],
+				row += fmt.Sprintf(",%d,%s,%s,%s", 20+draw("age", i, 60), []string{"a", "b", site}[draw("ward", i, 3)],
+					[]string{"ill", "well", ""}[draw("outcome", i, 3)],
 					[]string{"train", "val", "test"}[draw("split", i, 3)])
 			case "drug":
 				row += fmt.Sprintf(",%d.5", draw("dose", i, 40))
@@ -128,10 +130,11 @@ func TestTypesLikePooled(t *testing.T) {
 		way           dataset.Direction
 		split, weight string
 		columns       []string
-	}{{"", "patient.split", "patient-takes-drug.days", nil}, {"", "patient.split", "", columns}, {"in", "patient.split", "", columns},
-		{"out", "patient.split", "doctor-treats-patient.days", columns}, {"both", "", "", columns[:1]}} {
-		likePooled(t, test.way, dataset.ImportConfig{Name: "clinics", Label: "outcome", Split: test.split, Site: "site", Weight: test.weight, Directed: test.way,
-			EdgeColumns: test.columns})
+	}{{"", "patient.split", "patient-takes-drug.days", nil}, {"", "patient.split", "", columns},
+		{"in", "patient.split", "", columns}, {"out", "patient.split", "doctor-treats-patient.days", columns},
+		{"both", "", "", columns[:1]}} {
+		likePooled(t, test.way, dataset.ImportConfig{Name: "clinics", Label: "outcome", Split: test.split, Site: "site",
+			Weight: test.weight, Directed: test.way, EdgeColumns: test.columns})
 	}
 }
 
@@ -155,7 +158,8 @@ func likePooled(t *testing.T, way dataset.Direction, tables dataset.ImportConfig
 	for _, site := range sites {
 		one := clinicConfig(t, dir, site)
 		of := &one.tables
-		of.Directed, of.Weight, of.EdgeColumns = way, own(of.EdgeTables, tables.Weight)[0], own(of.EdgeTables, tables.EdgeColumns...)
+		of.Directed, of.Weight, of.EdgeColumns = way, own(of.EdgeTables, tables.Weight)[0],
+			own(of.EdgeTables, tables.EdgeColumns...)
 		if site != "west" {
 			of.Split, of.SplitTime = tables.Split, tables.SplitTime
 		}
@@ -169,11 +173,13 @@ func likePooled(t *testing.T, way dataset.Direction, tables dataset.ImportConfig
 	sameEdgeRows(t, parts, want, g)
 	for r, s := range parts {
 		w := want[r]
-		if !slices.Equal(s.IDs, w.IDs) || !slices.Equal(s.HaloPtr, w.HaloPtr) || !slices.Equal(s.Split, w.Split) || !slices.Equal(s.Labels.Class, w.Labels.Class) ||
-			!slices.Equal(s.Labels.Names, w.Labels.Names) || s.Halo() == 0 {
+		if !slices.Equal(s.IDs, w.IDs) || !slices.Equal(s.HaloPtr, w.HaloPtr) || !slices.Equal(s.Split, w.Split) ||
+			!slices.Equal(s.Labels.Class, w.Labels.Class) || !slices.Equal(s.Labels.Names, w.Labels.Names) ||
+			s.Halo() == 0 {
 			t.Fatalf("part %d differs: %q, pooled %q", r, s.IDs, w.IDs)
 		}
-		if !same(&s.Adj, &w.Adj) || !slices.Equal(s.Typed.Names, w.Typed.Names) || !same(&s.Typed.Adj, &w.Typed.Adj) || len(s.Typed.Names) == 0 {
+		if !same(&s.Adj, &w.Adj) || !slices.Equal(s.Typed.Names, w.Typed.Names) || !same(&s.Typed.Adj, &w.Typed.Adj) ||
+			len(s.Typed.Names) == 0 {
 			t.Errorf("part %d has other edges: relations %q, pooled %q", r, s.Typed.Names, w.Typed.Names)
 		}
 		for q := range s.Boundary {
@@ -181,7 +187,8 @@ func likePooled(t *testing.T, way dataset.Direction, tables dataset.ImportConfig
 				t.Errorf("part %d has other boundary nodes towards %d", r, q)
 			}
 		}
-		if !slices.Equal(s.Types.Names, w.Types.Names) || !slices.Equal(s.Types.Of, w.Types.Of) || !slices.Equal(s.Types.Ptr, w.Types.Ptr) {
+		if !slices.Equal(s.Types.Names, w.Types.Names) || !slices.Equal(s.Types.Of, w.Types.Of) ||
+			!slices.Equal(s.Types.Ptr, w.Types.Ptr) {
 			t.Errorf("part %d has types %+v, pooled %+v", r, s.Types, w.Types)
 		}
 		a, b := s.X.Sparse.Dense(), w.X.Sparse.Dense()
@@ -201,7 +208,8 @@ func likePooled(t *testing.T, way dataset.Direction, tables dataset.ImportConfig
 	}
 	dirs, errs = assemble(t.Context(), t, configs)
 	for r, s := range readParts(t, dirs, errs) {
-		if !slices.Equal(s.X.Sparse.Val, parts[r].X.Sparse.Val) || !same(&s.Typed.Adj, &parts[r].Typed.Adj) || !slices.Equal(s.Split, parts[r].Split) {
+		if !slices.Equal(s.X.Sparse.Val, parts[r].X.Sparse.Val) || !same(&s.Typed.Adj, &parts[r].Typed.Adj) ||
+			!slices.Equal(s.Split, parts[r].Split) {
 			t.Errorf("part %d differs where it is read like a model", r)
 		}
 	}
@@ -224,15 +232,20 @@ func own(tables []string, columns ...string) (out []string) {
 // TestTypesRefused: what the sites cannot agree on names them, and a site's own fault is found before it meets.
 func TestTypesRefused(t *testing.T) {
 	for must, edit := range map[string]func(dir string, c []entrant){
-		"all sites must have tables of several types (--nodes TYPE=FILE), or none: north and west do not": func(dir string, c []entrant) {
+		"all sites must have tables of several types (--nodes TYPE=FILE), or none: " +
+			"north and west do not": func(dir string, c []entrant) {
 			c[2].tables = SiteConfig{Here: "west", MinTexts: 1,
 				ImportConfig: dataset.ImportConfig{Nodes: filepath.Join(dir, "west-drug.csv")}}
 		},
-		"the column of the weights of patient-takes-drug must have one name at all sites (got \"days\" at north and \"\" at south)": func(_ string, c []entrant) {
+		"the column of the weights of patient-takes-drug must have one name at all sites (got \"days\" at north " +
+			"and \"\" at south)": func(_ string, c []entrant) {
 			c[1].tables.Weight = ""
 		},
-		"nodes of one type must have labels (got drug at west and patient at north)": func(_ string, c []entrant) { c[2].tables.Label = "drug.dose" },
-		"relation patient-takes-drug must join types that have a table of nodes (got \"drug\")": func(_ string, c []entrant) {
+		"nodes of one type must have labels (got drug at west and patient at north)": func(_ string, c []entrant) {
+			c[2].tables.Label = "drug.dose"
+		},
+		"relation patient-takes-drug must join types that have a table of nodes " +
+			"(got \"drug\")": func(_ string, c []entrant) {
 			c[2].tables.NodeTables, c[2].tables.EdgeTables = c[2].tables.NodeTables[:1], nil
 			c[2].tables.SourceSite, c[2].tables.TargetSite, c[2].tables.Weight = "", "", ""
 		},
@@ -241,7 +254,8 @@ func TestTypesRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			put(t, dir, "south-patient", strings.NewReplacer("split\n", "split,blood\n", "train\n", "train,1\n", "val\n", "val,2\n", "test\n", "test,3\n").Replace(string(text)))
+			put(t, dir, "south-patient", strings.NewReplacer("split\n", "split,blood\n", "train\n", "train,1\n",
+				"val\n", "val,2\n", "test\n", "test,3\n").Replace(string(text)))
 		},
 	} {
 		dir := clinics(t)
@@ -256,12 +270,17 @@ func TestTypesRefused(t *testing.T) {
 		}
 	}
 	for must, edit := range map[string]func(c *SiteConfig){
-		"column target: node must have the name of its site, as this one has no table of its type": func(c *SiteConfig) {
+		"column target: node must have the name of its site, as this one has no " +
+			"table of its type": func(c *SiteConfig) {
 			c.TargetSite, c.EdgeTables = "", c.EdgeTables[2:]
 		},
-		"column nowhere of the ends' sites must be in a table of edges":               func(c *SiteConfig) { c.SourceSite = "nowhere" },
-		"each table of edges is a relation, without a column of relations (got kind)": func(c *SiteConfig) { c.Relation = "kind" },
-		"node \"0\" must be of \"south\", whose table it is (got \"north\")":          func(c *SiteConfig) { c.Here = "south" },
+		"column nowhere of the ends' sites must be in a table of edges": func(c *SiteConfig) {
+			c.SourceSite = "nowhere"
+		},
+		"each table of edges is a relation, without a column of relations (got kind)": func(c *SiteConfig) {
+			c.Relation = "kind"
+		},
+		"node \"0\" must be of \"south\", whose table it is (got \"north\")": func(c *SiteConfig) { c.Here = "south" },
 	} {
 		dir := clinics(t)
 		c := clinicConfig(t, dir, "north").tables

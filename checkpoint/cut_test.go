@@ -29,7 +29,8 @@ func TestPowerCutAtAnyCall(t *testing.T) {
 				least = uint64(k + 1)
 			}
 		}
-		back := &Store{Dir: filepath.Join(root, "run", "peer-0"), on: disktest.NewRecorder(root)} // which does not wait for a disk
+		// which does not wait for a disk
+		back := &Store{Dir: filepath.Join(root, "run", "peer-0"), on: disktest.NewRecorder(root)}
 		st, damaged, err := latest(back)
 		if st == nil && err == nil && least == 0 {
 			return

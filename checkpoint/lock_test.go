@@ -16,7 +16,8 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Lock(dir); err == nil || !strings.Contains(err.Error(), "must be the directory of one peer alone (got one in use by another process)") {
+	if _, err := Lock(dir); err == nil ||
+		!strings.Contains(err.Error(), "must be the directory of one peer alone (got one in use by another process)") {
 		t.Errorf("locked twice: %v", err)
 	}
 	s := &Store{Dir: dir}
@@ -37,7 +38,8 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// TestLockRemovesLeftovers: what a killed run left in the directory goes with the next lock, not while a live run has it.
+// TestLockRemovesLeftovers: what a killed run left in the directory goes with the next lock, not while a live run has
+// it.
 func TestLockRemovesLeftovers(t *testing.T) {
 	dir := t.TempDir()
 	release, err := Lock(dir)

@@ -63,7 +63,8 @@ func TestResumeGivesTheSameBits(t *testing.T) {
 			}
 			o.Step(w, grad(step, w), cfg.LR)
 			count, moments := o.State()
-			st := &State{Fingerprints: run, F32: map[string][]float32{"params": w}, I64: map[string][]int64{"steps": {count}}}
+			st := &State{Fingerprints: run, F32: map[string][]float32{"params": w},
+				I64: map[string][]int64{"steps": {count}}}
 			for i, m := range moments {
 				st.F32["moment"+strconv.Itoa(i)] = m
 			}

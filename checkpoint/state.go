@@ -40,7 +40,8 @@ type stateHead struct {
 
 func (st *State) write(w io.Writer, seq uint64) error {
 	fp := &st.Fingerprints
-	head, err := json.Marshal(stateHead{seq, hex.EncodeToString(fp.Config[:]), hex.EncodeToString(fp.Model[:]), hex.EncodeToString(fp.Shard[:])})
+	head, err := json.Marshal(stateHead{seq, hex.EncodeToString(fp.Config[:]), hex.EncodeToString(fp.Model[:]),
+		hex.EncodeToString(fp.Shard[:])})
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,8 @@ func readState(path string) (st *State, err error) {
 			st, err = nil, closing
 		}
 	}()
-	st = &State{F32: map[string][]float32{}, F64: map[string][]float64{}, I64: map[string][]int64{}, U8: map[string][]byte{}}
+	st = &State{F32: map[string][]float32{}, F64: map[string][]float64{}, I64: map[string][]int64{},
+		U8: map[string][]byte{}}
 	for _, array := range f.Sections() {
 		kind, name, _ := strings.Cut(array.Name, "/")
 		var err error
@@ -130,7 +132,8 @@ func (st *State) readHead(f *section.Arrays) error {
 	for _, p := range []struct {
 		text string
 		to   *[32]byte
-	}{{head.Config, &st.Fingerprints.Config}, {head.Model, &st.Fingerprints.Model}, {head.Shard, &st.Fingerprints.Shard}} {
+	}{{head.Config, &st.Fingerprints.Config}, {head.Model, &st.Fingerprints.Model},
+		{head.Shard, &st.Fingerprints.Shard}} {
 		raw, err := hex.DecodeString(p.text)
 		if err != nil || len(raw) != len(p.to) {
 			return f.Errorf("state", "a fingerprint must be 64 hexadecimal digits (got %q)", p.text)

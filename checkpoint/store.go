@@ -165,7 +165,8 @@ func (s *Store) List() ([]uint64, error) {
 	for _, f := range files {
 		digits, ok := strings.CutPrefix(f.Name(), statePrefix)
 		digits, ok2 := strings.CutSuffix(digits, stateSuffix)
-		if seq, err := strconv.ParseUint(digits, 10, 64); ok && ok2 && err == nil && f.Name() == filepath.Base(s.Path(seq)) {
+		if seq, err := strconv.ParseUint(digits, 10, 64); ok && ok2 && err == nil &&
+			f.Name() == filepath.Base(s.Path(seq)) {
 			all = append(all, seq)
 		}
 	}
@@ -232,8 +233,8 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	// The config of another version differs, too, since it has other fields.
-	return fmt.Sprintf("checkpoint: %s was saved with another %s; use the same, the version of Heddle that saved it, or another directory of states",
-		e.Path, strings.Join(e.Which, ", another "))
+	return fmt.Sprintf("checkpoint: %s was saved with another %s; use the same, the version of Heddle that saved it, "+
+		"or another directory of states", e.Path, strings.Join(e.Which, ", another "))
 }
 
 // Find returns the stores in dir and below it that hold states, by path. A directory that does not

@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// TestRankCap: in all rounds of a run together, rows of nodes of up to MostFew features have at most half as many numbers of
-// the node as there are features, whatever the settings, and the first rounds of other options have none.
+// TestRankCap: in all rounds of a run together, rows of nodes of up to MostFew features have at most half as many
+// numbers of the node as there are features, whatever the settings, and the first rounds of other options have none.
 func TestRankCap(t *testing.T) {
 	tried, metrics := 0, map[string]eval.Metric{"single": "accuracy", "multi": "micro-f1", "regression": "r2"}
 	for features := 2; features <= MostFew; features++ {
@@ -17,16 +17,17 @@ func TestRankCap(t *testing.T) {
 				for _, rounds := range []int{0, 1, 2, 5, maxRounds} {
 					for _, hops := range []int{1, 6} {
 						for _, target := range []string{Auto, "labels", "residual"} {
-							c := Config{Few: true, Task: task, Features: features, Classes: classes, Metric: metrics[task], RowNorm: Auto,
-								Target: target, LeaveOut: Auto, ClassRounds: rounds, Hops: hops, Random: -1, Shrink: 1, MinClass: 1,
-								Lambdas: Lambdas(), Exchange: "halo", Sums: Auto}
+							c := Config{Few: true, Task: task, Features: features, Classes: classes,
+								Metric: metrics[task], RowNorm: Auto, Target: target, LeaveOut: Auto,
+								ClassRounds: rounds, Hops: hops, Random: -1, Shrink: 1, MinClass: 1, Lambdas: Lambdas(),
+								Exchange: "halo", Sums: Auto}
 							if c.Validate() != nil {
 								continue
 							}
 							tried++
 							if n, err := sentOf(c); err != nil || n < 1 || 2*n > features {
-								t.Fatalf("%d features, %d classes, %s, rounds %d, hops %d, target %s: %d numbers of a node are sent: %v",
-									features, classes, task, rounds, hops, target, n, err)
+								t.Fatalf("%d features, %d classes, %s, rounds %d, hops %d, target %s: %d numbers of "+
+									"a node are sent: %v", features, classes, task, rounds, hops, target, n, err)
 							}
 						}
 					}

@@ -7,19 +7,19 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// A column moves the row of a node that has it by at most mostShift, over all numbers of a map together, each in deviations over all
-// nodes; or, where nodes have few columns, by leastShare times what it moves if all columns weigh the same. Chosen by our attack and
-// validation nodes (docs/measurements/attacks.md).
+// A column moves the row of a node that has it by at most mostShift, over all numbers of a map together, each in
+// deviations over all nodes; or, where nodes have few columns, by leastShare times what it moves if all columns weigh
+// the same. Chosen by our attack and validation nodes (docs/measurements/attacks.md).
 const (
 	mostShift   = 1.5
 	leastShare  = 1.2
 	limitPasses = 20 // at most: deviations fall with the columns that are scaled down
 )
 
-// limitColumns scales down the rows of map u, F×C, of columns that move a node's row too far, and returns the factors: a member that
-// gives a few of its nodes in a class one rare column makes the class mean mostly this column, and the rows of others would
-// reveal which of their nodes have it. All peers find the same factors, as these follow from sums: stats are the sum and the sum of
-// squares of each column over that many nodes.
+// limitColumns scales down the rows of map u, F×C, of columns that move a node's row too far, and returns the factors:
+// a member that gives a few of its nodes in a class one rare column makes the class mean mostly this column, and the
+// rows of others would reveal which of their nodes have it. All peers find the same factors, as these follow from sums:
+// stats are the sum and the sum of squares of each column over that many nodes.
 func limitColumns(u, stats mat.Dense, nodes float64) []float32 {
 	factors, variance, value := make([]float32, u.Rows), make([]float64, u.Rows), make([]float64, u.Rows)
 	length, columns := 0.0, 0.0 // mean square of a row, and how many columns a node has
@@ -68,8 +68,8 @@ func limitColumns(u, stats mat.Dense, nodes float64) []float32 {
 	return factors
 }
 
-// limit limits the columns of map u of round r if rows that are made of it are sent, except where columns are neighbours, and
-// where nodes have so few features that a limit would leave little of them.
+// limit limits the columns of map u of round r if rows that are made of it are sent, except where columns are
+// neighbours, and where nodes have so few features that a limit would leave little of them.
 func (t *Trainer) limit(r int, u mat.Dense) {
 	spec := t.model.Closed.Spec
 	if u.Rows <= MostFew || t.config.Adjacent > 0 || t.given.Hops == 0 || spec.Unconnected {

@@ -12,8 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// planted returns n nodes of three classes with rows of length 1: of 400 columns classes differ in the first 39, and about 15 nodes
-// have each of the last 20. 20 nodes of each class train honestly, and 20 by a member that gives them only column 380 + class.
+// planted returns n nodes of three classes with rows of length 1: of 400 columns classes differ in the first 39, and
+// about 15 nodes have each of the last 20. 20 nodes of each class train honestly, and 20 by a member that gives them
+// only column 380 + class.
 func planted(n int) (x graph.Features, p mat.Dense) {
 	s := &mat.Sparse{Rows: n, Cols: 400, RowPtr: make([]int64, n+1)}
 	p = mat.New(n, 3)
@@ -44,8 +45,8 @@ func planted(n int) (x graph.Features, p mat.Dense) {
 	return graph.Features{Sparse: s}, p
 }
 
-// TestLimitColumns: the number of its class reveals a planted column unless the map is limited, by factors that have the same
-// effect on what a node's own part is. A map that no column dominates stays as it is, to the bit.
+// TestLimitColumns: the number of its class reveals a planted column unless the map is limited, by factors that have
+// the same effect on what a node's own part is. A map that no column dominates stays as it is, to the bit.
 func TestLimitColumns(t *testing.T) {
 	const n = 1500
 	x, p := planted(n)
@@ -85,7 +86,8 @@ func TestLimitColumns(t *testing.T) {
 		return mean
 	}
 	if free, limited := area(free), area(limited); free < 0.95 || limited > 0.7 {
-		t.Errorf("the AUC of planted columns is %.3f, and %.3f with limits: must be above 0.95 and at most 0.7", free, limited)
+		t.Errorf("the AUC of planted columns is %.3f, and %.3f with limits: must be above 0.95 and at most 0.7", free,
+			limited)
 	}
 	for j := range free.Rows {
 		for c := range 3 {

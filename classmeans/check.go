@@ -15,8 +15,8 @@ import (
 // What other peers may send. All of it is exact: no data break these limits (docs/explanation/robustness.md).
 
 const (
-	// mostSquare is how many times the mean square of all rows that of one row may be in a regression: a few rows decide
-	// none. On 13 public graphs no row came above 34 (docs/explanation/robustness.md).
+	// mostSquare is how many times the mean square of all rows that of one row may be in a regression: a few rows
+	// decide none. On 13 public graphs no row came above 34 (docs/explanation/robustness.md).
 	mostSquare = 64
 	// mostNeighbours is how many rows of length 1 a sum of neighbours' class rows may have in a regression.
 	mostNeighbours = 1 << 10
@@ -69,19 +69,23 @@ func (t *Trainer) classRows(r int) []float64 {
 	return n
 }
 
-// checkClassCounts checks how many rows are in the sums of each class in round r, in units, of which own are this peer's.
+// checkClassCounts checks how many rows are in the sums of each class in round r, in units, of which own are this
+// peer's.
 func (t *Trainer) checkClassCounts(r int, counts, own []int64) error {
 	all, room := int64(0), int64(t.shard.Nodes)*int64(len(counts)) // each soft count is rounded
 	for c, n := range counts {
 		all += n - own[c]
 		if known := t.Labels.Classes[c]; r == 0 && known >= t.leastClass() && n != int64(known*unit) {
-			return comm.Refused("the training nodes of class %d must be %g, as was counted before (got %g)", c, known, float64(n)/unit)
+			return comm.Refused("the training nodes of class %d must be %g, as was counted before (got %g)", c, known,
+				float64(n)/unit)
 		} else if r == 0 && known < t.leastClass() && n != 0 {
-			return comm.Refused("the training nodes of class %d, which has too few, must be 0 (got %g)", c, float64(n)/unit)
+			return comm.Refused("the training nodes of class %d, which has too few, must be 0 (got %g)", c,
+				float64(n)/unit)
 		}
 	}
 	if most := int64(t.rest.Rows * unit); all > most+room {
-		return comm.Refused("the classes of the other peers' nodes must add up to at most %g (got %g)", t.rest.Rows, float64(all)/unit)
+		return comm.Refused("the classes of the other peers' nodes must add up to at most %g (got %g)", t.rest.Rows,
+			float64(all)/unit)
 	}
 	return nil
 }
@@ -110,15 +114,17 @@ func (t *Trainer) checkDeviations(sums, own []float32, apart []float64) error {
 	for c := range k {
 		sum, square := float64(sums[c])-float64(own[c]), float64(sums[k+c])-float64(own[k+c])
 		room := math.Abs(float64(sums[k+c]))*1e-5 + largest(apart)
-		if most := math.Sqrt(t.rest.Rows * (max(square, 0) + room)); math.Abs(sum) > most*(1+1e-5)+math.Abs(float64(sums[c]))*1e-5+largest(apart) {
-			return comm.Refused("the sum of column %d at the other peers must be between -%.6g and %.6g, by its squares (got %.6g)", c, most, most, sum)
+		if most := math.Sqrt(t.rest.Rows * (max(square, 0) + room)); math.Abs(sum) > most*(1+1e-5)+
+			math.Abs(float64(sums[c]))*1e-5+largest(apart) {
+			return comm.Refused("the sum of column %d at the other peers must be between -%.6g and %.6g, "+
+				"by its squares (got %.6g)", c, most, most, sum)
 		}
 	}
 	return nil
 }
 
-// allow notes how large a row of the columns of round r may be in a regression, squared. Its columns before any hop have
-// these mean squares over all nodes; components and logits are about 1 at most, and log(1 + degree) is 16 at most.
+// allow notes how large a row of the columns of round r may be in a regression, squared. Its columns before any hop
+// have these mean squares over all nodes; components and logits are about 1 at most, and log(1 + degree) is 16 at most.
 func (t *Trainer) allow(r int, squares []float64) {
 	spec := t.model.Spec.Closed
 	all := float64(spec.Columns(r, t.config.Classes)) + 3
@@ -186,8 +192,8 @@ func (t *Trainer) checkEquations(ctx context.Context, r int, all, own linear.Nor
 			room += all.Square(j) * 1e-4
 		}
 		if most := w * t.allowed[round]; square > most+room {
-			return comm.Refused("the squares of the columns of round %d at the other peers' training nodes must add up to at most %.6g (got %.6g)",
-				round+1, most, square)
+			return comm.Refused("the squares of the columns of round %d at the other peers' training nodes must add "+
+				"up to at most %.6g (got %.6g)", round+1, most, square)
 		}
 		at += width
 	}

@@ -36,13 +36,13 @@ type choice struct {
 	scales    []eval.Scale // of the bins of the mean's AUC
 }
 
-// leastPenalty is that of the solutions that count to a mean: the large weights of smaller ones, which cancel each other, would pass
-// on what the order of sums rounds apart.
+// leastPenalty is that of the solutions that count to a mean: the large weights of smaller ones, which cancel each
+// other, would pass on what the order of sums rounds apart.
 const leastPenalty = 0.01
 
-// rate returns the rate of the exponential weights where n nodes validate: a candidate's count falls by e^rate for each of them that it
-// gets wrong and the best one gets right. The fewer nodes validate, the less one of them says. Chosen by validation nodes
-// that took no part (ADR 76).
+// rate returns the rate of the exponential weights where n nodes validate: a candidate's count falls by e^rate for each
+// of them that it gets wrong and the best one gets right. The fewer nodes validate, the less one of them says. Chosen
+// by validation nodes that took no part (ADR 76).
 func rate(n float64) float64 { return min(0.3*max(n/500, 1), 1) }
 
 // countGrid is the unit of the counts of a mean: far more than processors round apart.
@@ -114,10 +114,12 @@ func (c choice) mean(head *closed.Head) {
 
 // withRandom returns the normal equations with the head's random features behind the columns of all
 // rounds, and all columns of own nodes.
-func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []float32) (linear.Normal, mat.Dense, error) {
+func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense,
+	weight []float32) (linear.Normal, mat.Dense, error) {
 	head := t.model.Closed.Heads[r]
 	beside := func(columns mat.Dense) mat.Dense {
-		return graph.Columns([]graph.Features{{Dense: columns}, {Dense: head.RandomFeatures(withoutConstant(columns))}}).Dense
+		return graph.Columns([]graph.Features{{Dense: columns},
+			{Dense: head.RandomFeatures(withoutConstant(columns))}}).Dense
 	}
 	full := beside(t.full.columns)
 	base := full
@@ -244,14 +246,15 @@ func span(lo, hi int) (all []int) {
 	return all
 }
 
-// selectionBins is the resolution of AP while candidates are compared, all in one sum, and scaledBins that of AUC, whose bins
-// lie where a candidate's log-odds do.
+// selectionBins is the resolution of AP while candidates are compared, all in one sum, and scaledBins that of AUC,
+// whose bins lie where a candidate's log-odds do.
 const (
 	selectionBins = 64
 	scaledBins    = 16
 )
 
-// accumulator returns what AP is counted by in so many bins, AUC in so many scaled ones, and any other metric without bins.
+// accumulator returns what AP is counted by in so many bins, AUC in so many scaled ones, and any other metric without
+// bins.
 func (c Config) accumulator(labels graph.Labels, bins, scaled int) eval.Accumulator {
 	if c.Metric == "auc" || c.Metric == eval.Auto {
 		bins = scaled
@@ -306,7 +309,8 @@ func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
 	others := float64(len(mean) - 1)
 	factor := 1 + 1/others
 	for k, m := range mean {
-		all = append(all, eval.Scale{Centre: float64(factor*m) - 1/others - math.Log(others), Width: factor * deviation[k]})
+		all = append(all,
+			eval.Scale{Centre: float64(factor*m) - 1/others - math.Log(others), Width: factor * deviation[k]})
 	}
 	if len(all) == 2 {
 		positive := t.Labels.Positive()
@@ -357,7 +361,8 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 		return choice{}, err
 	}
 	if known := int64(t.Labels.Validating()); c.Counts[len(all)*size] != known && !t.Leaves {
-		return choice{}, comm.Refused("the labelled validation nodes must be %d, as was counted before (got %d)", known, c.Counts[len(all)*size])
+		return choice{}, comm.Refused("the labelled validation nodes must be %d, as was counted before (got %d)", known,
+			c.Counts[len(all)*size])
 	}
 	n := float64(c.Counts[len(all)*size])
 	if n == 0 {
@@ -388,9 +393,9 @@ func inTheMiddle(all []candidate) choice {
 
 // chosen returns the choice between candidates that validate so, by n nodes; sides are the positives and negatives of
 // each ranking; NaN: one gives no numbers, or a ranking is undefined, and then of all. Candidates count to the mean by
-// exponential weights (Dalalyan and Tsybakov, Machine Learning 72, 2008) of that rate. Where few nodes validate, the best is often the
-// luckiest, and the mean of many steadier; where many do, the best counts nearly alone. Of numbers, whose metric has their unit,
-// the best is taken.
+// exponential weights (Dalalyan and Tsybakov, Machine Learning 72, 2008) of that rate. Where few nodes validate, the
+// best is often the luckiest, and the mean of many steadier; where many do, the best counts nearly alone. Of numbers,
+// whose metric has their unit, the best is taken.
 func chosen(m eval.Metric, all []candidate, vals []float64, n float64, sides ...[2]float64) (c choice, err error) {
 	at := -1 // the best one, with the largest penalty of those that are
 	for k, v := range vals {
@@ -455,6 +460,7 @@ func (t *Trainer) logits(one candidate, columns mat.Dense) mat.Dense {
 		copy(w.Row(j), one.weights.Row(k))
 	}
 	y := mat.New(columns.Rows, w.Cols)
-	kernels.GemmNN(columns.Rows, w.Cols, columns.Cols, columns.Data, columns.Stride, w.Data, w.Stride, y.Data, y.Stride, false)
+	kernels.GemmNN(columns.Rows, w.Cols, columns.Cols, columns.Data, columns.Stride, w.Data, w.Stride, y.Data, y.Stride,
+		false)
 	return y
 }

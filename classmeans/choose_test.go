@@ -22,11 +22,15 @@ func TestChosen(t *testing.T) {
 		vals   []float64
 		counts []float64
 	}{
-		{"one and two nodes less of 1,000", "accuracy", 1000, []float64{0.5, 0.799, 0.8, 0.798}, []float64{0, math.Exp(-0.6), 1, math.Exp(-1.2)}},
-		{"one and two nodes less of 10,000", "accuracy", 1e4, []float64{0.5, 0.7999, 0.8, 0.7998}, []float64{0, math.Exp(-1), 1, math.Exp(-2)}},
-		{"one and two nodes less", "accuracy", 100, []float64{0.5, 0.79, 0.8, 0.78}, []float64{0, math.Exp(-0.3), 1, math.Exp(-0.6)}},
+		{"one and two nodes less of 1,000", "accuracy", 1000, []float64{0.5, 0.799, 0.8, 0.798},
+			[]float64{0, math.Exp(-0.6), 1, math.Exp(-1.2)}},
+		{"one and two nodes less of 10,000", "accuracy", 1e4, []float64{0.5, 0.7999, 0.8, 0.7998},
+			[]float64{0, math.Exp(-1), 1, math.Exp(-2)}},
+		{"one and two nodes less", "accuracy", 100, []float64{0.5, 0.79, 0.8, 0.78},
+			[]float64{0, math.Exp(-0.3), 1, math.Exp(-0.6)}},
 		{"a tiny penalty as good", "accuracy", 100, []float64{0.8, 0.8, 0.8, 0.5}, []float64{0, 1, 1, 0}},
-		{"a tiny penalty is the best", "accuracy", 100, []float64{0.8, 0.79, 0.5, math.NaN()}, []float64{1, math.Exp(-0.3), 0, 0}},
+		{"a tiny penalty is the best", "accuracy", 100, []float64{0.8, 0.79, 0.5, math.NaN()},
+			[]float64{1, math.Exp(-0.3), 0, 0}},
 		{"numbers", "mae", 100, []float64{3, 1, 1.001, 2}, []float64{0, 1, 0, 0}},
 	} {
 		all := make([]candidate, len(c.vals))
@@ -55,7 +59,8 @@ func TestChosen(t *testing.T) {
 	}
 }
 
-// TestMeanOfWeights: logits of the mean weights are the mean of the logits, columns that a candidate does not have at 0.
+// TestMeanOfWeights: logits of the mean weights are the mean of the logits, columns that a candidate does not have
+// at 0.
 func TestMeanOfWeights(t *testing.T) {
 	key := rng.New(3)
 	draw := func(rows int) mat.Dense {
@@ -65,13 +70,15 @@ func TestMeanOfWeights(t *testing.T) {
 		}
 		return x
 	}
-	spec := Config{Task: "single", Features: 4, Classes: 2, Metric: "accuracy", Hops: 1, LeaveOut: Auto}.spec(1) // two columns
+	// two columns
+	spec := Config{Task: "single", Features: 4, Classes: 2, Metric: "accuracy", Hops: 1, LeaveOut: Auto}.spec(1)
 	model, err := nn.New(spec, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	head := model.Closed.Heads[0]
-	c := choice{all: []candidate{{columns: []int{1}, weights: draw(2)}, {columns: []int{1, 2}, weights: draw(3)}}, counts: []float64{1, 0.25}}
+	c := choice{all: []candidate{{columns: []int{1}, weights: draw(2)}, {columns: []int{1, 2}, weights: draw(3)}},
+		counts: []float64{1, 0.25}}
 	c.mean(head)
 	for j := range 2 {
 		one, two := c.all[0].weights, c.all[1].weights
@@ -86,8 +93,8 @@ func TestMeanOfWeights(t *testing.T) {
 	}
 }
 
-// TestBitsOfSums: class means have 8 bits and products of random features 16, and twice as many where labels are many and the
-// target is soft labels. Class means have what sums asks for, unless that is auto.
+// TestBitsOfSums: class means have 8 bits and products of random features 16, and twice as many where labels are many
+// and the target is soft labels. Class means have what sums asks for, unless that is auto.
 func TestBitsOfSums(t *testing.T) {
 	for _, c := range []struct {
 		sums          string
@@ -95,8 +102,8 @@ func TestBitsOfSums(t *testing.T) {
 		target        string
 		means, random int
 	}{
-		{"auto", 4999, "labels", 8, 16}, {"auto", 5000, "labels", 16, 32}, {"auto", 5000, "residual", 8, 16}, {"int8", 5000, "labels", 8, 32},
-		{"int16", 5000, "labels", 16, 32}, {"float32", 5000, "labels", 0, 0},
+		{"auto", 4999, "labels", 8, 16}, {"auto", 5000, "labels", 16, 32}, {"auto", 5000, "residual", 8, 16},
+		{"int8", 5000, "labels", 8, 32}, {"int16", 5000, "labels", 16, 32}, {"float32", 5000, "labels", 0, 0},
 	} {
 		one := Config{Sums: c.sums, Target: c.target}
 		if got := one.MeansBits(4, c.labelled); got != c.means {

@@ -45,7 +45,8 @@ func communities(n, labelled int) *graph.Graph {
 	if err != nil {
 		panic(err)
 	}
-	g := &graph.Graph{Name: "communities", Adj: adj, Split: make([]graph.Split, n), Labels: graph.Labels{Classes: 3, Class: make([]int32, n)}}
+	g := &graph.Graph{Name: "communities", Adj: adj, Split: make([]graph.Split, n),
+		Labels: graph.Labels{Classes: 3, Class: make([]int32, n)}}
 	for i := range n {
 		class := i % 3
 		g.Labels.Class[i] = int32(class)
@@ -81,8 +82,8 @@ func several(g *graph.Graph) *graph.Graph {
 
 // plain returns a configuration in which nothing is rounded.
 func plain(g *graph.Graph) Config {
-	c := Config{Seed: 3, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "l2",
-		Target: Auto, LeaveOut: Auto, Hops: 2, Random: -1, Shrink: 3, MinClass: 5,
+	c := Config{Seed: 3, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy",
+		RowNorm: "l2", Target: Auto, LeaveOut: Auto, Hops: 2, Random: -1, Shrink: 3, MinClass: 5,
 		Lambdas: []float64{1e-3, 1e-2, 0.1, 1}, Sums: "float32", Exchange: Auto}
 	if g.Labels.Multi() {
 		c.Task, c.Metric = "multi", "micro-f1"
@@ -93,7 +94,8 @@ func plain(g *graph.Graph) Config {
 			labelled++
 		}
 	}
-	if c.Target = "labels"; c.Residual(float64(labelled), float64(g.N())) || (Config{Task: c.Task, Target: Auto}).Residual(float64(labelled), float64(g.N())) {
+	if c.Target = "labels"; c.Residual(float64(labelled), float64(g.N())) ||
+		(Config{Task: c.Task, Target: Auto}).Residual(float64(labelled), float64(g.N())) {
 		c.Target = "residual"
 	}
 	return c
@@ -300,7 +302,8 @@ func TestSameForAnyPeers(t *testing.T) {
 					}
 				}
 				want, got := one.trainers[0].Result().Final(), r.trainers[0].Result().Final()
-				if len(want.Curve) != len(got.Curve) || want.BestRound != got.BestRound || math.Abs(want.Val-got.Val) > 1e-9 || math.Abs(want.TestLoss-got.TestLoss) > 1e-3 {
+				if len(want.Curve) != len(got.Curve) || want.BestRound != got.BestRound ||
+					math.Abs(want.Val-got.Val) > 1e-9 || math.Abs(want.TestLoss-got.TestLoss) > 1e-3 {
 					t.Errorf("%d peers: %+v, of one peer %+v", parts, got, want)
 				}
 			}
@@ -425,7 +428,8 @@ func TestLeaveOwnIsExact(t *testing.T) {
 			}
 		}
 		for j, f := range x.Row(int(v)) {
-			want += float64(f) * float64(closed.Inverse.Value.Data[j]) * (mean[j]/n - float64(closed.Centre.Value.Data[j]))
+			want += float64(f) * float64(closed.Inverse.Value.Data[j]) *
+				(mean[j]/n - float64(closed.Centre.Value.Data[j]))
 		}
 		want *= float64(closed.Counts[0].Value.At(1, int(k)))
 		if got := float64(z.At(int(v), int(k))); math.Abs(got-want) > 1e-4 {
@@ -443,7 +447,8 @@ func TestResume(t *testing.T) {
 		inductive := test.inductive
 		g := communities(300, 3)
 		c := narrowed(g)
-		c.Random, c.Inductive, c.Hops, c.Metric = 10, inductive, 6, test.metric // so many that sums are worth asking for
+		// so many that sums are worth asking for
+		c.Random, c.Inductive, c.Hops, c.Metric = 10, inductive, 6, test.metric
 		shards := cut(t, g, 3)
 		whole := mustRun(t, c, shards, options{})
 		rounds := len(whole.trainers[0].Result().Final().Curve)
@@ -507,7 +512,8 @@ func TestInductiveSeesNoHeldOutNode(t *testing.T) {
 	got := mustRun(t, c, cut(t, g, 3), options{})
 	for r, p := range got.trainers[0].Model().Params() {
 		q := want.trainers[0].Model().Params()[r]
-		if strings.HasSuffix(p.Name, "weight") && !sameBits(p.Value.Data, q.Value.Data) && strings.Contains(p.Name, "means") {
+		if strings.HasSuffix(p.Name, "weight") && !sameBits(p.Value.Data, q.Value.Data) &&
+			strings.Contains(p.Name, "means") {
 			t.Errorf("%s depends on held-out nodes", p.Name)
 		}
 	}

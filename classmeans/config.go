@@ -37,17 +37,18 @@ type Config struct {
 	Classes  int         `json:"classes"` // C: classes, or columns of numbers
 	Metric   eval.Metric `json:"metric"`  // by which validation nodes choose
 
-	RowNorm     string  `json:"row_norm"`  // of the features: "none", "l1" or "l2"
-	Target      string  `json:"target"`    // "labels": class means of soft labels; "residual"; Auto
-	LeaveOut    string  `json:"leave_out"` // whether a node's row goes without its own part of the sums: "true", "false" or Auto
-	ClassRounds int     `json:"rounds"`    // at most; 0: Auto
-	Hops        int     `json:"hops"`      // of the columns
-	LastHop     bool    `json:"last_hop"`  // the regressions read the last hop only, not all of them
-	Random      int     `json:"random"`    // random features of each head; −1: Auto
-	Shrink      float64 `json:"shrink"`    // of the variances, in units of their mean
-	Coarse      bool    `json:"coarse"`    // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
-	// Whether nodes have few features: the regressions read them as they are, and what rows hold of them has at most half as
-	// many dimensions. Rows then have directions, too.
+	RowNorm string `json:"row_norm"` // of the features: "none", "l1" or "l2"
+	Target  string `json:"target"`   // "labels": class means of soft labels; "residual"; Auto
+	// whether a node's row goes without its own part of the sums: "true", "false" or Auto
+	LeaveOut    string  `json:"leave_out"`
+	ClassRounds int     `json:"rounds"`   // at most; 0: Auto
+	Hops        int     `json:"hops"`     // of the columns
+	LastHop     bool    `json:"last_hop"` // the regressions read the last hop only, not all of them
+	Random      int     `json:"random"`   // random features of each head; −1: Auto
+	Shrink      float64 `json:"shrink"`   // of the variances, in units of their mean
+	Coarse      bool    `json:"coarse"`   // whether rows of nodes with few values are rounded: closed.Layout.Coarsen
+	// Whether nodes have few features: the regressions read them as they are, and what rows hold of them has at most
+	// half as many dimensions. Rows then have directions, too.
 	Few      bool `json:"few"`
 	MinClass int  `json:"min_class"` // a class of fewer training nodes sends no mean in the first round
 
@@ -63,19 +64,20 @@ type Config struct {
 	Epsilon float64 `json:"epsilon,omitempty"`
 	Delta   float64 `json:"delta,omitempty"`
 
-	Rows     wire.Coding `json:"rows,omitzero"` // of rows that travel
-	Exchange string      `json:"exchange"`      // "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
-	Sums     string      `json:"sums"`          // number format of the sums of features: "float32", "int16", "int8" or Auto
+	Rows wire.Coding `json:"rows,omitzero"` // of rows that travel
+	// "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
+	Exchange string `json:"exchange"`
+	Sums     string `json:"sums"` // number format of the sums of features: "float32", "int16", "int8" or Auto
 }
 
 // Auto, as a setting of a Config, leaves the choice to the labels of all peers.
 const Auto = "auto"
 
-// Lambdas are the penalties of every plan, in half decades; the columns have variance 1. They are written out, as math.Pow gives other
-// last bits on other processors, and peers compare them.
+// Lambdas are the penalties of every plan, in half decades; the columns have variance 1. They are written out, as
+// math.Pow gives other last bits on other processors, and peers compare them.
 func Lambdas() []float64 {
-	return []float64{1e-05, 3.162277660168379e-05, 0.0001, 0.00031622776601683794, 0.001, 0.003162277660168379, 0.01, 0.03162277660168379,
-		0.1, 0.31622776601683794, 1, 3.1622776601683795, 10, 31.622776601683796, 100}
+	return []float64{1e-05, 3.162277660168379e-05, 0.0001, 0.00031622776601683794, 0.001, 0.003162277660168379, 0.01,
+		0.03162277660168379, 0.1, 0.31622776601683794, 1, 3.1622776601683795, 10, 31.622776601683796, 100}
 }
 
 // Validate returns all faults at once, or nil.
@@ -89,16 +91,22 @@ func (c Config) Validate() error {
 	one("class_target", c.Target, Auto, "labels", "residual")
 	one("leave_one_out", c.LeaveOut, Auto, "true", "false")
 	one("row_norm", c.RowNorm, Auto, "none", "l1", "l2")
-	fault(c.Few && (c.Adjacent > 0 || c.Epsilon > 0 || c.Features > MostFew), "few must be false beyond %d features, without features and with epsilon (got true)", MostFew)
-	fault(c.Target == "labels" && c.numbers(), "class_target must be auto or residual where nodes have numbers (got labels)")
-	fault(c.Balanced && c.numbers(), "balanced must be false where nodes have numbers (got true): there are no classes to weigh")
+	fault(c.Few && (c.Adjacent > 0 || c.Epsilon > 0 || c.Features > MostFew),
+		"few must be false beyond %d features, without features and with epsilon (got true)", MostFew)
+	fault(c.Target == "labels" && c.numbers(),
+		"class_target must be auto or residual where nodes have numbers (got labels)")
+	fault(c.Balanced && c.numbers(),
+		"balanced must be false where nodes have numbers (got true): there are no classes to weigh")
 	errs = append(errs, nn.CheckClassWeights(c.ClassWeights, c.Classes, c.Balanced, kind))
-	fault(c.Target == "labels" && c.Task == "multi", "class_target must be auto or residual where a node may have several classes (got labels)")
-	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds, c.ClassRounds)
+	fault(c.Target == "labels" && c.Task == "multi",
+		"class_target must be auto or residual where a node may have several classes (got labels)")
+	fault(c.ClassRounds < 0 || c.ClassRounds > maxRounds, "class_rounds must be 0 (auto) to %d (got %d)", maxRounds,
+		c.ClassRounds)
 	fault(c.Random < -1, "random_features must be at least -1 (got %d)", c.Random)
 	fault(!(c.Shrink > 0 && c.Shrink <= math.MaxFloat32), "shrink must be above 0 (got %g)", c.Shrink)
 	fault(c.MinClass < 1, "min_class must be at least 1 (got %d)", c.MinClass)
-	fault(len(c.Lambdas) == 0 || !slices.IsSorted(c.Lambdas), "lambdas must be ascending, at least one (got %v)", c.Lambdas)
+	fault(len(c.Lambdas) == 0 || !slices.IsSorted(c.Lambdas), "lambdas must be ascending, at least one (got %v)",
+		c.Lambdas)
 	for _, l := range c.Lambdas {
 		fault(!(l > 0 && l <= math.MaxFloat64), "lambdas must be finite and above 0 (got %g)", l)
 	}
@@ -153,13 +161,13 @@ func (c Config) SumBits(peers int) int {
 	return 0
 }
 
-// preciseFrom is from how many labels on class means need 16 bits, and products of random features 32, with a target of soft
-// labels: the fewer labels, the more do these sums differ from those of other nodes by chance. What rounding does to a round of
-// residuals the next round puts right.
+// preciseFrom is from how many labels on class means need 16 bits, and products of random features 32, with a target of
+// soft labels: the fewer labels, the more do these sums differ from those of other nodes by chance. What rounding does
+// to a round of residuals the next round puts right.
 const preciseFrom = 5000
 
-// MeansBits returns the bits of a number in the sums of features over each class, of so many peers whose nodes have so many
-// labels; 0: float32.
+// MeansBits returns the bits of a number in the sums of features over each class, of so many peers whose nodes have so
+// many labels; 0: float32.
 func (c Config) MeansBits(peers int, labelled float64) int {
 	if c.Sums == Auto && !c.residual() && labelled >= preciseFrom {
 		return 16
@@ -167,8 +175,8 @@ func (c Config) MeansBits(peers int, labelled float64) int {
 	return c.SumBits(peers)
 }
 
-// RandomBits returns the bits of a number in the sums of products of random features, of so many peers whose nodes have so
-// many labels; 0: float32.
+// RandomBits returns the bits of a number in the sums of products of random features, of so many peers whose nodes have
+// so many labels; 0: float32.
 func (c Config) RandomBits(peers int, labelled float64) int {
 	switch {
 	case c.SumBits(peers) == 0:
@@ -188,12 +196,17 @@ func (c Config) private() (errs []error) {
 		errs = append(errs, err)
 	}
 	fault := faults(&errs)
-	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound on what a row tells", c.Epsilon)
-	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells", c.Epsilon)
-	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their neighbours have no noise", c.Epsilon)
+	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound "+
+		"on what a row tells", c.Epsilon)
+	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells",
+		c.Epsilon)
+	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their "+
+		"neighbours have no noise", c.Epsilon)
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
-	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own", maxRounds-ownRounds, c.Hops)
-	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops, "class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",
+	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own",
+		maxRounds-ownRounds, c.Hops)
+	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops,
+		"class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",
 		c.Hops, c.ClassRounds)
 	return errs
 }
@@ -217,14 +230,14 @@ const (
 	residualRandom = 256
 	residualAlone  = 2 // before residualRounds
 
-	// randomEach is how many random features a head has for each of its columns, at most: those of the first rounds read a few
-	// columns, of which many random features say hardly more than some.
+	// randomEach is how many random features a head has for each of its columns, at most: those of the first rounds
+	// read a few columns, of which many random features say hardly more than some.
 	randomEach = 32
 
 	ownRounds = 4 // of either target where edges are private, before the rounds that use them
 
-	// MostFew is how many features a node may have for the regressions to read them: a few rounds find what a few columns
-	// say, and a regression what all of them do. Their products are few, and no row holds them.
+	// MostFew is how many features a node may have for the regressions to read them: a few rounds find what a few
+	// columns say, and a regression what all of them do. Their products are few, and no row holds them.
 	MostFew = 64
 
 	labelRandom = 64 // random features of each head with soft labels
@@ -264,7 +277,8 @@ func (c Config) spec(rounds int) nn.Spec {
 			}
 		}
 	}
-	// Where no edge is used no row crosses. Nodes without features stay coarse: exact columns would follow the training nodes'.
+	// Where no edge is used no row crosses. Nodes without features stay coarse: exact columns would follow the training
+	// nodes'.
 	if c.Coarse && (c.Hops > 0 || c.Adjacent > 0) {
 		// With rounds alone fewer numbers cross, which may each tell no more: our attack found nodes of which they did.
 		switch s.Coarse = max(s.Rounds-s.Alone, min(s.Rounds, labelRounds)) * s.Width(c.Classes); {
@@ -281,8 +295,8 @@ func (c Config) spec(rounds int) nn.Spec {
 		Encoder: nn.EncoderSpec{Kind: "closed", Out: c.Classes, L1Norm: c.RowNorm == "l1", L2Norm: c.RowNorm == "l2"}}
 }
 
-// ofFew completes the layout of nodes of few features. The first round sends no row: what it leaves of the labels is what
-// directions explain. In all rounds after it together, rows have at most half as many dimensions as features.
+// ofFew completes the layout of nodes of few features. The first round sends no row: what it leaves of the labels is
+// what directions explain. In all rounds after it together, rows have at most half as many dimensions as features.
 func (c Config) ofFew(s *closed.Layout) {
 	s.OwnFeatures = c.Features
 	if s.Hops = min(c.Hops, fewHops); s.Hops == 0 {
@@ -300,8 +314,8 @@ func (c Config) ofFew(s *closed.Layout) {
 	s.Rounds = min(s.Rounds, s.Alone+max(most/s.MapWidth(s.Alone, c.Classes), 1))
 }
 
-// AsksForEdges reports whether the peers sum how many of them have edges to nodes of others: rounding of rows is for these
-// alone. Columns of nodes without features are rounded anyway, and private edges are in no sum.
+// AsksForEdges reports whether the peers sum how many of them have edges to nodes of others: rounding of rows is for
+// these alone. Columns of nodes without features are rounded anyway, and private edges are in no sum.
 func (c Config) AsksForEdges(peers int) bool {
 	return peers > 1 && c.Adjacent == 0 && c.Epsilon == 0 && c.Layout().Rounded()
 }
@@ -317,8 +331,9 @@ func (c Config) usualRounds() int {
 	return labelRounds
 }
 
-// alone returns how many first rounds use a node's own features only. After them logits cross with residuals, and no columns:
-// those of four rounds named 14 features of a hundred on facebook-pages. Of few features logits say too little of neighbours.
+// alone returns how many first rounds use a node's own features only. After them logits cross with residuals, and no
+// columns: those of four rounds named 14 features of a hundred on facebook-pages. Of few features logits say too little
+// of neighbours.
 func (c Config) alone() int {
 	if !c.residual() || c.numbers() || c.Features <= MostFew || c.Hops == 0 || c.Epsilon > 0 {
 		return 0
@@ -338,8 +353,8 @@ func (c Config) Residual(labelled, nodes float64) bool {
 	return c.Target == "residual"
 }
 
-// leavesOut reports whether a node's own part of the sums is taken out of its row. Where few nodes
-// are labelled, rows would otherwise tell the class of every training node; those of numbers would tell more than a class.
+// leavesOut reports whether a node's own part of the sums is taken out of its row. Where few nodes are labelled, rows
+// would otherwise tell the class of every training node; those of numbers would tell more than a class.
 func (c Config) leavesOut() bool {
 	if c.LeaveOut == Auto {
 		return !c.residual() || c.numbers()

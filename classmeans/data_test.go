@@ -80,12 +80,15 @@ func TestRowsHideLabels(t *testing.T) {
 			return right
 		}
 		train, test, kept := read(true, graph.Train), read(true, graph.Test), read(false, graph.Train)
-		t.Logf("%s: classes of training nodes %.0f %%, of test nodes %.0f %%; own part kept %.0f %%", name, train, test, kept)
+		t.Logf("%s: classes of training nodes %.0f %%, of test nodes %.0f %%; own part kept %.0f %%", name, train, test,
+			kept)
 		if train > test+10 {
-			t.Errorf("%s: rows tell the class of %.0f %% of the training nodes, of test nodes %.0f %%", name, train, test)
+			t.Errorf("%s: rows tell the class of %.0f %% of the training nodes, of test nodes %.0f %%", name, train,
+				test)
 		}
 		if kept < 95 {
-			t.Errorf("%s: with own parts in, rows tell the class of %.0f %% of the training nodes: this test sees nothing", name, kept)
+			t.Errorf("%s: with own parts in, rows tell the class of %.0f %% of the training nodes: "+
+				"this test sees nothing", name, kept)
 		}
 	}
 }

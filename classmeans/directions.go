@@ -14,16 +14,17 @@ import (
 )
 
 const (
-	// mostDeviations bounds a standardised feature in what directions are learned from: amounts have tails, and the grid of a
-	// secure sum is as coarse as its largest value.
+	// mostDeviations bounds a standardised feature in what directions are learned from: amounts have tails, and the
+	// grid of a secure sum is as coarse as its largest value.
 	mostDeviations = 8
-	// perDirection is how many labelled nodes with a neighbour at their own site each feature takes, or there are no directions.
+	// perDirection is how many labelled nodes with a neighbour at their own site each feature takes, or there are no
+	// directions.
 	perDirection = 10
 )
 
 // withDirections returns the map u of round r with its directions behind it, or these alone. A direction is what of the
-// features of a node's neighbours explains the residual that the rounds before leave of its label: the weights of a ridge
-// regression on the means of the features over neighbours at the same site, so that no row is sent for it.
+// features of a node's neighbours explains the residual that the rounds before leave of its label: the weights of a
+// ridge regression on the means of the features over neighbours at the same site, so that no row is sent for it.
 func (t *Trainer) withDirections(ctx context.Context, r int, u mat.Dense) (mat.Dense, error) {
 	spec := t.model.Closed.Spec
 	if spec.Directions == 0 || r < spec.Alone {
@@ -49,14 +50,15 @@ func (t *Trainer) directions(ctx context.Context, r int) (mat.Dense, error) {
 	rest := float64(t.Labels.Labelled) - float64(len(t.train))
 	squares := append([]float64{rest}, slices.Repeat([]float64{rest * mostDeviations * mostDeviations}, near.Cols)...)
 	c := &comm.Contribution{ID: t.id("directions", r, 0), Update: slices.Clone(own),
-		UpdateLimit: linear.PartLimit(z.Cols, squares, slices.Repeat([]float64{rest * closed.MaxResidual * closed.MaxResidual}, y.Cols))}
+		UpdateLimit: linear.PartLimit(z.Cols, squares,
+			slices.Repeat([]float64{rest * closed.MaxResidual * closed.MaxResidual}, y.Cols))}
 	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
 		return mat.Dense{}, err
 	}
 	g := mat.New(near.Cols, form.Spec.Directions)
 	if nodes := float64(c.Update[0]); nodes < float64(perDirection*near.Cols) {
-		t.Log(train.Note, "round %d has no directions: %.0f labelled nodes have a neighbour at their own site, and %d features take %d",
-			r+1, nodes, near.Cols, perDirection*near.Cols)
+		t.Log(train.Note, "round %d has no directions: %.0f labelled nodes have a neighbour at their own site, "+
+			"and %d features take %d", r+1, nodes, near.Cols, perDirection*near.Cols)
 		return g, nil
 	}
 	n, err := (linear.Normal{}).Extend(c.Update, z.Cols, y.Cols)
@@ -74,8 +76,8 @@ func (t *Trainer) directions(ctx context.Context, r int) (mat.Dense, error) {
 	return g, t.agreeOn(ctx, r, g)
 }
 
-// neighbourMeans returns the means of the standardised features over the neighbours at this site, and the labelled training
-// nodes, which have some, that they are of.
+// neighbourMeans returns the means of the standardised features over the neighbours at this site, and the labelled
+// training nodes, which have some, that they are of.
 func (t *Trainer) neighbourMeans() (near mat.Dense, at []int32) {
 	x := t.model.Closed.OwnColumns(t.x)
 	for i, v := range x.Data {
@@ -105,8 +107,8 @@ func (t *Trainer) neighbourMeans() (near mat.Dense, at []int32) {
 	return mat.View(len(at), x.Cols, sums), at
 }
 
-// residuals returns what the logits of the round before leave of the labels of the nodes at. Those of exclusive classes add up
-// to 0, so that the last class has none.
+// residuals returns what the logits of the round before leave of the labels of the nodes at. Those of exclusive classes
+// add up to 0, so that the last class has none.
 func (t *Trainer) residuals(at []int32) mat.Dense {
 	spec := t.model.Closed.Spec
 	labels := t.shard.Labels.Rows(at)
@@ -127,10 +129,12 @@ func (t *Trainer) residuals(at []int32) mat.Dense {
 	return y
 }
 
-// agreeOn gives every peer the directions that most have: each solves the same equations, and processors may round apart.
+// agreeOn gives every peer the directions that most have: each solves the same equations, and processors may round
+// apart.
 func (t *Trainer) agreeOn(ctx context.Context, r int, g mat.Dense) error {
 	one := []candidate{{weights: g}}
-	reduced, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.id("digests of directions", r, 0), Meta: digestOf(one)})
+	reduced, err := t.Reducer.Reduce(ctx,
+		&comm.Contribution{ID: t.id("digests of directions", r, 0), Meta: digestOf(one)})
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,8 @@ func TestSmallClasses(t *testing.T) {
 	c := plain(g)
 	c.MinClass = 100
 	r = start(context.Background(), c, cut(t, g, 2), options{})
-	if err := errors.Join(r.errs...); err == nil || !strings.Contains(err.Error(), "lower min_class in the plan and in") {
+	if err := errors.Join(r.errs...); err == nil ||
+		!strings.Contains(err.Error(), "lower min_class in the plan and in") {
 		t.Errorf("classes of too few nodes: %v", err)
 	}
 }
@@ -67,7 +68,8 @@ func TestNothingToLearnOrValidate(t *testing.T) {
 			}
 		}
 	}})
-	if v := r.trainers[0].Result().Final(); v.Val != v.Val || v.Test < 0.8 || !strings.Contains(warned, "no peer has a validation node") {
+	if v := r.trainers[0].Result().Final(); v.Val != v.Val || v.Test < 0.8 ||
+		!strings.Contains(warned, "no peer has a validation node") {
 		t.Errorf("validation %g, test %g, warning %q", v.Val, v.Test, warned)
 	}
 	for i := range g.Split {

@@ -2,8 +2,8 @@ package classmeans
 
 import "github.com/heddle-gnn/heddle/comm"
 
-// asksForEdges reports whether this peer counts whether edges connect it to others (Config.AsksForEdges). Edges of leaves are
-// not in its shard, and columns of classes have the layout of the layers that see them.
+// asksForEdges reports whether this peer counts whether edges connect it to others (Config.AsksForEdges). Edges of
+// leaves are not in its shard, and columns of classes have the layout of the layers that see them.
 func (t *Trainer) asksForEdges() bool {
 	return !t.Leaves && !t.within && t.config.AsksForEdges(t.shard.Parts)
 }

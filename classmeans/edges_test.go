@@ -29,8 +29,8 @@ func words(n int) *graph.Graph {
 	return g
 }
 
-// islands returns g in three parts, the first two of which no edge connects to others, nor the third unless connected is set:
-// then one edge leads from it to the second.
+// islands returns g in three parts, the first two of which no edge connects to others, nor the third unless connected
+// is set: then one edge leads from it to the second.
 func islands(t *testing.T, g *graph.Graph, connected bool) []*shard.Shard {
 	t.Helper()
 	owner, to := make([]int32, g.N()), *g
@@ -60,8 +60,8 @@ func islands(t *testing.T, g *graph.Graph, connected bool) []*shard.Shard {
 	return shards
 }
 
-// TestRowsThatDoNotCrossAreExact: where no edge connects the sites the model rounds no columns, at any site and in its file, and
-// a run that is resumed has the same. One edge is enough for all sites to round them.
+// TestRowsThatDoNotCrossAreExact: where no edge connects the sites the model rounds no columns, at any site and in its
+// file, and a run that is resumed has the same. One edge is enough for all sites to round them.
 func TestRowsThatDoNotCrossAreExact(t *testing.T) {
 	g := words(600)
 	c := plain(g)
@@ -119,11 +119,13 @@ func (h hidden) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced,
 	return r, err
 }
 
-// TestEdgesAreNotDenied: a peer with edges to others never takes their word that nobody has any, so that its rows stay coarse.
+// TestEdgesAreNotDenied: a peer with edges to others never takes their word that nobody has any, so that its rows stay
+// coarse.
 func TestEdgesAreNotDenied(t *testing.T) {
 	c := plain(words(60))
 	c.Coarse, c.MinClass = true, 1
-	r := start(t.Context(), c, cut(t, words(60), 2), options{reducer: func(_ int, g *comm.Group) comm.Reducer { return hidden{g} }})
+	r := start(t.Context(), c, cut(t, words(60), 2),
+		options{reducer: func(_ int, g *comm.Group) comm.Reducer { return hidden{g} }})
 	for rank, err := range r.errs {
 		if !errors.Is(err, comm.ErrRefused) {
 			t.Errorf("peer %d must refuse a sum without itself (got %v)", rank, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
-// TestOwnExact: a node's own columns are exact at home where all hops of soft labels are kept, and only there: logits that
-// are made of them cross with residuals. Without hops nothing is rounded.
+// TestOwnExact: a node's own columns are exact at home where all hops of soft labels are kept, and only there: logits
+// that are made of them cross with residuals. Without hops nothing is rounded.
 func TestOwnExact(t *testing.T) {
 	base := plain(communities(60, 6))
 	base.Coarse, base.Hops = true, 2
@@ -43,8 +43,8 @@ func TestOwnExact(t *testing.T) {
 	}
 }
 
-// TestOwnColumnsStayExact: of a run whose rows are coarse the columns before any hop are those of the map itself, and those
-// after it are not their aggregates.
+// TestOwnColumnsStayExact: of a run whose rows are coarse the columns before any hop are those of the map itself, and
+// those after it are not their aggregates.
 func TestOwnColumnsStayExact(t *testing.T) {
 	g := words(600)
 	c := plain(g)

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Options returns the configurations that first rounds choose from, the usual one first: how features are scaled, and what
-// rounds learn from, where nodes have that many labels. Each fixes both.
+// Options returns the configurations that first rounds choose from, the usual one first: how features are scaled, and
+// what rounds learn from, where nodes have that many labels. Each fixes both.
 func (c Config) Options(labelled, nodes float64) (all []Config) {
 	scales, targets := []string{c.RowNorm}, []string{"labels"}
 	if c.RowNorm == Auto {
@@ -51,8 +51,8 @@ func (c Config) First() Config {
 	return c
 }
 
-// choose takes the option that validates best in its first rounds: the usual one unless another is better by half a standard
-// error.
+// choose takes the option that validates best in its first rounds: the usual one unless another is better by half a
+// standard error.
 func (t *Trainer) choose(ctx context.Context) error {
 	counts := t.Labels
 	options := t.given.Options(counts.Labelled, float64(t.Whole.Nodes))

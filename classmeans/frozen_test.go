@@ -13,8 +13,8 @@ import (
 
 var rewriteFrozen = flag.Bool("rewrite", false, "write testdata/frozen.txt anew")
 
-// TestFrozen: with private edges and a given secret, a run gives the parameters, bytes and validation figure that it gave
-// when testdata/frozen.txt was written, to the bit. The plain kernels make the values, in a process of their own.
+// TestFrozen: with private edges and a given secret, a run gives the parameters, bytes and validation figure that it
+// gave when testdata/frozen.txt was written, to the bit. The plain kernels make the values, in a process of their own.
 func TestFrozen(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the values are those of amd64")
@@ -36,7 +36,8 @@ func TestFrozen(t *testing.T) {
 			r := mustRun(t, c, cut(t, g, parts), options{setup: secretly(t, c, 1)})
 			sent := r.sent()
 			fmt.Fprintf(&got, "%s, %d: parameters %x halo %d reduce %d control %d validation %v\n", target, parts,
-				sha256.Sum256(fmt.Append(nil, r.flat(0))), sent.Halo, sent.Reduce, sent.Control, r.trainers[0].Result().Final().Val)
+				sha256.Sum256(fmt.Append(nil, r.flat(0))), sent.Halo, sent.Reduce, sent.Control,
+				r.trainers[0].Result().Final().Val)
 		}
 	}
 	if *rewriteFrozen {

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
-// TestTrainingNodesLeadNoMore: after the first round the columns of training nodes favour their own classes as much as those of
-// validation nodes, over all of them. With own parts out alone they favour them more.
+// TestTrainingNodesLeadNoMore: after the first round the columns of training nodes favour their own classes as much as
+// those of validation nodes, over all of them. With own parts out alone they favour them more.
 func TestTrainingNodesLeadNoMore(t *testing.T) {
 	g := communities(600, 6)
 	c := plain(g)

@@ -13,8 +13,8 @@ import (
 )
 
 // With Leaves the members of two sums may differ: leaves come and go, and this peer's own part may be missing as well
-// where it is one. So each sum is used by itself: it says over how many rows it goes, equations are summed whole, and no
-// sum is compared with one before.
+// where it is one. So each sum is used by itself: it says over how many rows it goes, equations are summed whole, and
+// no sum is compared with one before.
 
 // fitsLeaves returns what keeps this run from having leaves, or nil.
 func (t *Trainer) fitsLeaves() error {
@@ -27,7 +27,8 @@ func (t *Trainer) fitsLeaves() error {
 	case c.Epsilon > 0:
 		return errors.New("epsilon must be 0 with leaves: nobody sees the parts of a sum")
 	case c.numbers():
-		return errors.New("nodes must have classes with leaves (got a numeric target): what a phone adds to a count is bounded, not a number")
+		return errors.New("nodes must have classes with leaves (got a numeric target): what a phone adds to a count " +
+			"is bounded, not a number")
 	case t.Checkpoints != nil:
 		return errors.New("a run with leaves keeps no checkpoints: its sums are kept (leaf.Journal)")
 	}
@@ -51,8 +52,8 @@ func (t *Trainer) countLabels(ctx context.Context) (train.LabelCounts, error) {
 	return train.ReadLabels(sums, t.Whole.Labels.Kind(), draw), nil
 }
 
-// residualUnit returns what a map of residuals is multiplied by before its columns are standardised: with leaves, whose sums
-// must fit a grid, a power of two about one over the number of labels. Else 1.
+// residualUnit returns what a map of residuals is multiplied by before its columns are standardised: with leaves, whose
+// sums must fit a grid, a power of two about one over the number of labels. Else 1.
 func (t *Trainer) residualUnit() float32 {
 	if !t.Leaves {
 		return 1

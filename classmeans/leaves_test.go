@@ -72,8 +72,8 @@ func (f flaky) Send(ctx context.Context, site int, share []byte) error {
 	return f.Uplink.Send(ctx, site, share)
 }
 
-// federate trains parts, of which the first are of sites and the others of leaves. misses says which leaf is offline when.
-// edges are those between nodes of different parts, by their names; nil: there are none.
+// federate trains parts, of which the first are of sites and the others of leaves. misses says which leaf is offline
+// when. edges are those between nodes of different parts, by their names; nil: there are none.
 func federate(
 	t *testing.T, c Config, parts []*shard.Shard, sites int, edges *leaf.CrossEdges, misses func(p, exchange int) bool,
 ) (all []*Trainer, exchanged []int) {
@@ -177,8 +177,8 @@ func between(t *testing.T, g, parts *graph.Graph) *leaf.CrossEdges {
 	return edges
 }
 
-// singles returns parts with each node of the parts from the given one on as a part of its own, and pooled without the edges
-// that this loses.
+// singles returns parts with each node of the parts from the given one on as a part of its own, and pooled without the
+// edges that this loses.
 func singles(t *testing.T, parts []*shard.Shard, pooled *graph.Graph, from int) ([]*shard.Shard, *graph.Graph) {
 	alone := *pooled
 	var src, dst []int32
@@ -193,8 +193,8 @@ func singles(t *testing.T, parts []*shard.Shard, pooled *graph.Graph, from int) 
 	all := parts[:from:from]
 	for _, s := range parts[from:] {
 		for i := range int32(s.Owned) {
-			one := shard.Whole(&graph.Graph{Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}}, X: s.X.Select([]int32{i}),
-				Labels: s.Labels.Select([]int32{i}), Split: s.Split[i : i+1]})
+			one := shard.Whole(&graph.Graph{Adj: graph.CSR{NumDst: 1, NumSrc: 1, RowPtr: []int64{0, 0}},
+				X: s.X.Select([]int32{i}), Labels: s.Labels.Select([]int32{i}), Split: s.Split[i : i+1]})
 			one.Global[0], one.Nodes = s.Global[i], s.Nodes
 			all = append(all, one)
 		}
@@ -206,8 +206,8 @@ func singles(t *testing.T, parts []*shard.Shard, pooled *graph.Graph, from int) 
 	return all, &alone
 }
 
-// Edges between members count, although no member sees both ends of one: with all leaves in time the model and the rows are
-// those of one peer with all data and all edges, where leaves have graphs and where each is one node.
+// Edges between members count, although no member sees both ends of one: with all leaves in time the model and the rows
+// are those of one peer with all data and all edges, where leaves have graphs and where each is one node.
 func TestEdgesBetweenMembers(t *testing.T) {
 	const sites = 2
 	g := communities(300, 4)
@@ -231,13 +231,15 @@ func TestEdgesBetweenMembers(t *testing.T) {
 						}
 					}
 					if most > 1e-3 {
-						t.Errorf("member %d: logits are off by %g from those of one peer with all data and edges, must be within 0.001", r, most)
+						t.Errorf("member %d: logits are off by %g from those of one peer with all data and edges, "+
+							"must be within 0.001", r, most)
 					}
 				}
 			})
 			without := mustRun(t, c, []*shard.Shard{shard.Whole(pooled)}, options{}).trainers[0]
 			if a, b := one.Result().Stages[0].Test, without.Result().Stages[0].Test; a <= b {
-				t.Errorf("test accuracy is %.3f with the edges between members and %.3f without, must differ for this test to say anything", a, b)
+				t.Errorf("test accuracy is %.3f with the edges between members and %.3f without, must differ for "+
+					"this test to say anything", a, b)
 			}
 		})
 	}
@@ -264,12 +266,14 @@ func leavesConfig(g *graph.Graph, target string) Config {
 // With all leaves in time the model is that of one peer with all data, but for the grid of the sums, at every site and
 // leaf; sums have as many numbers as the formula says.
 func TestLeavesTrainAsOnePeer(t *testing.T) {
-	for _, test := range []struct{ target, leaveOut string }{{"labels", Auto}, {"residual", Auto}, {"residual", "true"}} {
+	for _, test := range []struct{ target, leaveOut string }{{"labels", Auto}, {"residual", Auto},
+		{"residual", "true"}} {
 		target := test.target
 		t.Run(target+" "+test.leaveOut, func(t *testing.T) {
 			const sites = 2
 			g := communities(900, 4)
-			for i, k := range g.Labels.Class { // with about as many training nodes of each class the logits of one peer are moved
+			// with about as many training nodes of each class the logits of one peer are moved
+			for i, k := range g.Labels.Class {
 				if k == 0 && i%8 > 0 && g.Split[i] == graph.Train {
 					g.Split[i] = graph.None
 				}
@@ -285,7 +289,8 @@ func TestLeavesTrainAsOnePeer(t *testing.T) {
 				}
 				for r, trainer := range all {
 					for i, params := range one.Model().Params() {
-						if got := trainer.Model().Params()[i].Value; !sameBits(got.Clone().Data, all[0].Model().Params()[i].Value.Clone().Data) {
+						if got := trainer.Model().Params()[i].Value; !sameBits(got.Clone().Data,
+							all[0].Model().Params()[i].Value.Clone().Data) {
 							t.Errorf("member %d: %s differs from that of site 0", r, params.Name)
 						}
 					}

@@ -24,7 +24,8 @@ func (c Config) Messages(m train.Members, labelled float64) (lists []*train.Mess
 			}
 		}
 		run.AddRounds(l, run.Layout().Rounds)
-		if first, second, sites := c.ShareCounts(); first > 0 { // the first two if as many training nodes are of each class
+		// the first two if as many training nodes are of each class
+		if first, second, sites := c.ShareCounts(); first > 0 {
 			l.AddShares(int64(first), int64(second), int64(sites), 0)
 		}
 		counts, wide := c.Measured()
@@ -74,18 +75,20 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 			l.Fixed("class means", what, 1, features*int64(width), int64(width), counts, counts, means)
 		}
 		if directions {
-			what := "products of the means of features over neighbours at the same site, with one another and with residuals"
+			what := "products of the means of features over neighbours at the same site, with one another " +
+				"and with residuals"
 			l.Sum("directions", what, 1, int64(linear.PartLen(int(features)+1, int(features)+1, width)), 0)
 			l.Sum("digests of directions", "agreement on the directions", 1, 0, 0)
 		}
 		l.Sum("deviations", "sum and sum of squares of each column", 1, 2*int64(wide), 0)
 		if spec.TrainLead && r > 0 || spec.Sums(r) && spec.LeaveOut && !spec.Residual {
-			l.Sum("leads", "columns of training and validation nodes at their own class", 1, 2*int64(width), 2*int64(width))
+			l.Sum("leads", "columns of training and validation nodes at their own class", 1, 2*int64(width),
+				2*int64(width))
 		}
 		l.AddClassRows(spec, r, views, c.Classes, c.Rows)
 		if spec.Sums(r) {
-			l.SendExact(fmt.Sprintf("class rows of round %d", r+1), "soft labels of the node; readers use sums of them with noise",
-				1, c.Classes, true)
+			l.SendExact(fmt.Sprintf("class rows of round %d", r+1),
+				"soft labels of the node; readers use sums of them with noise", 1, c.Classes, true)
 		}
 		added := spec.Columns(r, c.Classes)
 		if columns += added; r == 0 {

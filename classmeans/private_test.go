@@ -40,7 +40,8 @@ func secretly(t testing.TB, c Config, secret byte) func(int, *Trainer) {
 }
 
 // TestPrivateForAnyPeers: with one noise, any number of peers find about the same model: the sums are of whole
-// numbers, and a validation node that another order of sums gives another class counts in the mean of solutions. Rows cross in every hop, as whole numbers in float32.
+// numbers, and a validation node that another order of sums gives another class counts in the mean of solutions. Rows
+// cross in every hop, as whole numbers in float32.
 func TestPrivateForAnyPeers(t *testing.T) {
 	for _, target := range []string{"labels", "residual"} {
 		g := communities(300, 3)
@@ -60,7 +61,8 @@ func TestPrivateForAnyPeers(t *testing.T) {
 					t.Errorf("%s, %d peers: peer %d has other parameters than peer 0", target, parts, k)
 				}
 			}
-			if want.BestRound != got.BestRound || math.Abs(want.Val-got.Val) > 0.02 || math.Abs(want.TestLoss-got.TestLoss) > 0.03 {
+			if want.BestRound != got.BestRound || math.Abs(want.Val-got.Val) > 0.02 ||
+				math.Abs(want.TestLoss-got.TestLoss) > 0.03 {
 				t.Errorf("%s, %d peers: %+v, of one peer %+v", target, parts, got, want)
 			}
 			if sent := r.sent().Halo; sent < int64(2*4*3*halo) || sent > int64(2*4*3*halo+200*parts*parts) {
@@ -87,12 +89,13 @@ func TestEdgesEnterBySumsAlone(t *testing.T) {
 		with := mustRun(t, c, []*shard.Shard{shard.Whole(g)}, options{setup: secretly(t, c, 1), reducer: record(0)})
 		bare := *g
 		bare.Adj = graph.CSR{NumDst: g.N(), NumSrc: g.N(), RowPtr: make([]int64, g.N()+1)}
-		without := mustRun(t, c, []*shard.Shard{shard.Whole(&bare)}, options{reducer: record(1), setup: func(rank int, tr *Trainer) {
-			secretly(t, c, 9)(rank, tr)
-			for name, sums := range with.trainers[0].Edges.Releases() {
-				tr.Edges.Restore(name, sums)
-			}
-		}})
+		without := mustRun(t, c, []*shard.Shard{shard.Whole(&bare)},
+			options{reducer: record(1), setup: func(rank int, tr *Trainer) {
+				secretly(t, c, 9)(rank, tr)
+				for name, sums := range with.trainers[0].Edges.Releases() {
+					tr.Edges.Restore(name, sums)
+				}
+			}})
 		if len(sums[0]) == 0 || !sameBits(sums[0], sums[1]) || !sameBits(with.flat(0), without.flat(0)) {
 			t.Errorf("%s: edges enter sums or model in another way than by releases", target)
 		}
@@ -218,14 +221,16 @@ func TestPrivateInference(t *testing.T) {
 func TestPrivateRefuses(t *testing.T) {
 	g := communities(60, 3)
 	for want, change := range map[string]func(*Config){
-		"epsilon must be above 0 and at most 100 (got 101)":               func(c *Config) { c.Epsilon = 101 },
-		"delta must be above 0 and below 1 (got 0)":                       func(c *Config) { c.Delta = 0 },
-		"epsilon is too small for 2 sums of neighbours' rows (got 0.001":  func(c *Config) { c.Epsilon = 0.001 },
-		"epsilon must be 0 without hops (got 4): no edge is used":         func(c *Config) { c.Hops = 0 },
-		"hops must be at most 16 with epsilon (got 17)":                   func(c *Config) { c.Hops = 17 },
-		"class_rounds must be more than the 2 hops with epsilon (got 2)":  func(c *Config) { c.ClassRounds = 2 },
-		"epsilon must be 0 with inductive (got 4)":                        func(c *Config) { c.Inductive = true },
-		"epsilon must be 0 where a node may have several classes (got 4)": func(c *Config) { c.Task, c.Target, c.Metric = "multi", Auto, "micro-f1" },
+		"epsilon must be above 0 and at most 100 (got 101)":              func(c *Config) { c.Epsilon = 101 },
+		"delta must be above 0 and below 1 (got 0)":                      func(c *Config) { c.Delta = 0 },
+		"epsilon is too small for 2 sums of neighbours' rows (got 0.001": func(c *Config) { c.Epsilon = 0.001 },
+		"epsilon must be 0 without hops (got 4): no edge is used":        func(c *Config) { c.Hops = 0 },
+		"hops must be at most 16 with epsilon (got 17)":                  func(c *Config) { c.Hops = 17 },
+		"class_rounds must be more than the 2 hops with epsilon (got 2)": func(c *Config) { c.ClassRounds = 2 },
+		"epsilon must be 0 with inductive (got 4)":                       func(c *Config) { c.Inductive = true },
+		"epsilon must be 0 where a node may have several classes (got 4)": func(c *Config) {
+			c.Task, c.Target, c.Metric = "multi", Auto, "micro-f1"
+		},
 	} {
 		c := private(g, "labels", 4)
 		change(&c)
@@ -234,7 +239,8 @@ func TestPrivateRefuses(t *testing.T) {
 		}
 	}
 	c := private(g, "labels", 4)
-	if r := start(t.Context(), c, []*shard.Shard{shard.Whole(g)}, options{}); r.errs[0] == nil || !strings.Contains(r.errs[0].Error(), "must have a mechanism") {
+	if r := start(t.Context(), c, []*shard.Shard{shard.Whole(g)}, options{}); r.errs[0] == nil ||
+		!strings.Contains(r.errs[0].Error(), "must have a mechanism") {
 		t.Errorf("a run without mechanism: %v", r.errs[0])
 	}
 	// A peer whose rows are too long is named.
@@ -243,7 +249,8 @@ func TestPrivateRefuses(t *testing.T) {
 	r := start(t.Context(), c, cut(t, g, 2), options{setup: func(rank int, tr *Trainer) {
 		secretly(t, []Config{narrow, wide}[rank], 1)(rank, tr)
 	}})
-	if failed, ok := errors.AsType[*comm.PeerError](r.errs[0]); !ok || failed.Rank != 1 || !strings.Contains(failed.Error(), "of a length that the plan's epsilon sets") {
+	if failed, ok := errors.AsType[*comm.PeerError](r.errs[0]); !ok || failed.Rank != 1 ||
+		!strings.Contains(failed.Error(), "of a length that the plan's epsilon sets") {
 		t.Errorf("rows too long: %v", r.errs[0])
 	}
 }

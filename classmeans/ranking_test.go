@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestAUC: candidates take 32 counts each, and the AUC that is reported is that of the logits: also where they hardly differ, as
-// those of large penalties, of which bins of any log-odds tell nothing.
+// TestAUC: candidates take 32 counts each, and the AUC that is reported is that of the logits: also where they hardly
+// differ, as those of large penalties, of which bins of any log-odds tell nothing.
 func TestAUC(t *testing.T) {
 	for _, penalties := range [][]float64{{0.01, 0.1, 1}, {1e5, 1e6, 1e7}} {
 		for _, classes := range []int{2, 3} {
@@ -47,7 +47,8 @@ func TestAUC(t *testing.T) {
 			of := graph.Labels{Classes: classes}
 			for k, s := range shards {
 				for _, i := range s.NodesIn(graph.Test) {
-					logits, of.Class = append(logits, r.trainers[k].Logits().Row(int(i))...), append(of.Class, s.Labels.Class[i])
+					logits, of.Class = append(logits, r.trainers[k].Logits().Row(int(i))...),
+						append(of.Class, s.Labels.Class[i])
 				}
 			}
 			exact := areaUnder(logits, of.Class, classes)
@@ -58,7 +59,8 @@ func TestAUC(t *testing.T) {
 	}
 }
 
-// areaUnder returns the area under the ROC curve from all pairs of log-odds: of class 1 of two, else the mean over classes.
+// areaUnder returns the area under the ROC curve from all pairs of log-odds: of class 1 of two, else the mean over
+// classes.
 func areaUnder(logits []float32, class []int32, classes int) (sum float64) {
 	curves := []int{1}
 	for k := 0; classes > 2 && k < classes; k++ {

@@ -68,8 +68,8 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
 		}
 	}
-	t.Report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1, Total: spec.Rounds,
-		Loss: math.NaN(), Val: found.val, ValLoss: math.NaN(), Sent: t.Sent()})
+	t.Report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1,
+		Total: spec.Rounds, Loss: math.NaN(), Val: found.val, ValLoss: math.NaN(), Sent: t.Sent()})
 	return goOn, nil
 }
 
@@ -132,7 +132,8 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 
 // classMap returns the map of round r from the class sums of all peers over this one's targets p, and sets n to how
 // many nodes are of each class, or its share of the labels. without says that this peer's part is not in them.
-func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense, n []float64) (u mat.Dense, without bool, err error) {
+func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense,
+	n []float64) (u mat.Dense, without bool, err error) {
 	sums, rows, without, err := t.classSums(ctx, r, p)
 	if err != nil {
 		return u, without, err
@@ -172,7 +173,8 @@ func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without b
 func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, error) {
 	c := &comm.Contribution{ID: t.id("leads", r, 0)}
 	for _, nodes := range [][]int32{t.train, t.shard.NodesIn(graph.Val)} {
-		sums, counts := closed.Leads(z.ColRange(0, t.model.Spec.Closed.Width(t.config.Classes)), t.shard.Labels.Class, nodes)
+		sums, counts := closed.Leads(z.ColRange(0, t.model.Spec.Closed.Width(t.config.Classes)), t.shard.Labels.Class,
+			nodes)
 		c.Update, c.Counts = append(c.Update, sums...), append(c.Counts, counts...)
 	}
 	if !t.Leaves {

@@ -26,8 +26,9 @@ func (t *Trainer) correct(ctx context.Context) ([]float32, error) {
 	if n, _, _ := t.config.ShareCounts(); n == 0 || t.Leaves {
 		return nil, nil
 	}
-	m := train.ShareMover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, 0, 0) }, Shard: t.shard, Labels: t.Labels,
-		Logits: t.Scores, Inductive: t.config.Inductive, Temperature: 1.0 / closed.Sharpness}
+	m := train.ShareMover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, 0, 0) },
+		Shard: t.shard, Labels: t.Labels, Logits: t.Scores, Inductive: t.config.Inductive,
+		Temperature: 1.0 / closed.Sharpness}
 	c, err := m.Find(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("shares of the classes: %w", err)

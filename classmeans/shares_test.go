@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/infer"
 )
 
-// Where training nodes were drawn by class, logits move to the shares of the classes, which the validation nodes tell or,
-// where they were drawn by class as well, the nodes without a label: alike for any number of peers.
+// Where training nodes were drawn by class, logits move to the shares of the classes, which the validation nodes tell
+// or, where they were drawn by class as well, the nodes without a label: alike for any number of peers.
 func TestLogitsMoveToShares(t *testing.T) {
 	for _, drawn := range []bool{false, true} {
 		g := graphtest.Skewed(drawn)
@@ -30,15 +30,17 @@ func TestLogitsMoveToShares(t *testing.T) {
 			for i, v := range tr.Logits().Data {
 				k := int(tr.shard.Global[i/3])
 				if by := one.Logits().At(k, i%3) - v; math.Abs(float64(by)) > 1e-3 {
-					t.Fatalf("drawn %v: node %d has a logit that is %g from that of one peer, must be the same", drawn, k, by)
+					t.Fatalf("drawn %v: node %d has a logit that is %g from that of one peer, must be the same", drawn,
+						k, by)
 				}
 			}
 		}
 	}
 }
 
-// Where the classes are not as frequent at each site, logits move to the shares of a site's own validation nodes. All sites
-// have one model, which finds the same logits again in the data of each of them, and a run that is resumed has it, too.
+// Where the classes are not as frequent at each site, logits move to the shares of a site's own validation nodes. All
+// sites have one model, which finds the same logits again in the data of each of them, and a run that is resumed has
+// it, too.
 func TestLogitsMoveToSharesOfSites(t *testing.T) {
 	g := graphtest.Skewed(false)
 	g.Site, g.Sites = make([]int32, g.N()), []string{"a", "b"}
@@ -65,7 +67,8 @@ func TestLogitsMoveToSharesOfSites(t *testing.T) {
 	after := r.trainers[0].Result().Stages[0]
 	t.Logf("%.3f (validation %.3f), after the moves %.3f (%.3f)", before.Test, before.Val, after.Test, after.Val)
 	if after.Test < before.Test+0.1 || after.Val < before.Val+0.1 {
-		t.Errorf("accuracy is %.3f (validation %.3f) after the moves, must be 10 points above %.3f (%.3f)", after.Test, after.Val, before.Test, before.Val)
+		t.Errorf("accuracy is %.3f (validation %.3f) after the moves, must be 10 points above %.3f (%.3f)", after.Test,
+			after.Val, before.Test, before.Val)
 	}
 	for rank, tr := range r.trainers {
 		if by := tr.Model().Spec.SiteShares; by == nil || *by != *r.trainers[0].Model().Spec.SiteShares {

@@ -73,8 +73,8 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 	}
 	who := train.Participant{Config: c.Fingerprint(), Own: true,
 		Shape: train.SnapshotShape{Rounds: maxRounds, Labels: train.LabelsLen(s.Labels.Kind(), c.Classes)}}
-	return &Trainer{RunState: train.NewRunState(who, s, c.Metric, c.Draw(), "closed form"), config: c, given: c, shard: s,
-		key: rng.New(c.Seed)}, nil
+	return &Trainer{RunState: train.NewRunState(who, s, c.Metric, c.Draw(), "closed form"), config: c, given: c,
+		shard: s, key: rng.New(c.Seed)}, nil
 }
 
 // Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run
@@ -83,7 +83,8 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	t.Join(g, r)
 	t.sender = train.NewSender(g, t.shard, t.config.Rows)
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
-		return fmt.Errorf("classmeans: edges must have a mechanism where epsilon is above 0, and only there (epsilon is %g)", t.config.Epsilon)
+		return fmt.Errorf("classmeans: edges must have a mechanism where epsilon is above 0, and only there "+
+			"(epsilon is %g)", t.config.Epsilon)
 	}
 	if err := errors.Join(t.fitsLeaves(), t.fitsBeyond()); err != nil {
 		return err
@@ -259,8 +260,9 @@ func (t *Trainer) smallClasses() error {
 		return &LabelError{fmt.Errorf("most classes %s (%d of %d have fewer): %s", need, small, all, waysOut)}
 	}
 	if small > 0 {
-		t.Log(train.Warning, "%d of %d classes have fewer than %d training nodes (min_class) and send no mean in the first round",
-			small, len(t.Labels.Classes), t.config.MinClass)
+		t.Log(train.Warning,
+			"%d of %d classes have fewer than %d training nodes (min_class) and send no mean in the first round", small,
+			len(t.Labels.Classes), t.config.MinClass)
 	}
 	return nil
 }
@@ -279,8 +281,9 @@ func (t *Trainer) statistics(ctx context.Context) error {
 	present, asks := t.present(), t.asksForEdges()
 	own := t.means.Statistics(present)
 	t.stats = own.Clone()
-	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: t.stats.Data, Counts: []int64{int64(len(present))},
-		UpdateLimit: t.unknown().StatisticsLimit(), CountLimit: t.statisticsCountLimit}
+	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: t.stats.Data,
+		Counts: []int64{int64(len(present))}, UpdateLimit: t.unknown().StatisticsLimit(),
+		CountLimit: t.statisticsCountLimit}
 	if asks {
 		c.Counts = append(c.Counts, 0)
 		if t.shard.Connected() {
@@ -388,8 +391,8 @@ func (t *Trainer) measure(ctx context.Context) error {
 		a.Write(v[k*size:], sum, count, logits, of)
 	}
 	own, rows := slices.Clone(v), t.shard.Nodes-int64(t.shard.Owned)
-	c := &comm.Contribution{ID: t.id("finished model", 0, 0), Counts: v, CountBits: comm.CountBits(t.shard.Nodes), Wide: a.Wide,
-		CountLimit: func(i int) comm.Limit {
+	c := &comm.Contribution{ID: t.id("finished model", 0, 0), Counts: v, CountBits: comm.CountBits(t.shard.Nodes),
+		Wide: a.Wide, CountLimit: func(i int) comm.Limit {
 			return comm.Limit{What: "a count of the metric", Least: 0, Most: float64(a.Most(i, rows))}
 		}}
 	if _, err := t.Reducer.Reduce(ctx, c); err != nil {
@@ -403,7 +406,8 @@ func (t *Trainer) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	e := train.Event{Kind: train.StageEnd, Round: t.At.Round, Metric: string(t.config.Metric), BestRound: t.At.BestRound}
+	e := train.Event{Kind: train.StageEnd, Round: t.At.Round, Metric: string(t.config.Metric),
+		BestRound: t.At.BestRound}
 	var err error
 	if e.Val, e.ValLoss, _, err = a.Read(v[:size]); err != nil {
 		return err

@@ -8,8 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short. With
-// manyMembers or more it has one owner for every ownerLeast floats: a single owner would send it to all of them in turn.
+// starBelow is the length in floats under which a vector has one owner: its frames would be too many and too short.
+// With manyMembers or more it has one owner for every ownerLeast floats: a single owner would send it to all of them in
+// turn.
 const (
 	starBelow   = 4096
 	manyMembers = 64
@@ -29,9 +30,9 @@ const (
 )
 
 // AllReduce makes x the elementwise sum over the members: x₀ + x₁ + … in rank order in float64, rounded to float32
-// once. The r-th chunk of x is summed by its owner, the r-th member, and distributed (a reduce-scatter and an all-gather
-// by direct exchange; Thakur, Rabenseifner and Gropp 2005, §4), so that every member ends with the same bits whatever
-// the transport, the size and the timing. Short vectors have one chunk, which the first member owns, or some.
+// once. The r-th chunk of x is summed by its owner, the r-th member, and distributed (a reduce-scatter and an
+// all-gather by direct exchange; Thakur, Rabenseifner and Gropp 2005, §4), so that every member ends with the same bits
+// whatever the transport, the size and the timing. Short vectors have one chunk, which the first member owns, or some.
 //
 // len(x) must agree between members. M members together send 2·4·len(x)·(M−1) bytes; an empty x sends nothing
 // and does not wait.
@@ -239,12 +240,13 @@ func (x floatVector) sum(lo int, terms [][]byte) {
 type sum struct {
 	*call
 	vector
-	give, done uint8                        // steps: of the parts, of the sums
-	check      func(at int, b []byte) error // of the elements from at on that another member gives; nil: anything will do
-	hide       func(lo, hi int)             // makes elements lo, …, hi−1 of this member's part ready to leave; nil: they are
-	lo, hi     int                          // the chunk
-	parts      []chan []byte                // frames of member q in turn, buffered for all; nil: no member, or this one
-	ready      []chan struct{}              // closed when piece p of the chunk is the sum
+	give, done uint8 // steps: of the parts, of the sums
+	// of the elements from at on that another member gives; nil: anything will do
+	check  func(at int, b []byte) error
+	hide   func(lo, hi int) // makes elements lo, …, hi−1 of this member's part ready to leave; nil: they are
+	lo, hi int              // the chunk
+	parts  []chan []byte    // frames of member q in turn, buffered for all; nil: no member, or this one
+	ready  []chan struct{}  // closed when piece p of the chunk is the sum
 }
 
 func newSum(c *call, v vector, give, done uint8) *sum {
@@ -299,8 +301,8 @@ func (s *sum) collect(q int) bool {
 	})
 }
 
-// take receives member q's sums. It listens at once, and writes them when given is closed: from then on nobody reads what
-// they overwrite.
+// take receives member q's sums. It listens at once, and writes them when given is closed: from then on nobody reads
+// what they overwrite.
 func (s *sum) take(q int, given chan struct{}) bool {
 	n, width := s.shape()
 	lo, hi := s.chunk(n, q)

@@ -60,8 +60,8 @@ func (f countForm) value(b []byte) (v int64) {
 	return v
 }
 
-// PackCounts returns c's Counts as they travel between so many members, to be added element by element. What does not fit
-// is cut off, as in any sum modulo 2^CountBits.
+// PackCounts returns c's Counts as they travel between so many members, to be added element by element. What does not
+// fit is cut off, as in any sum modulo 2^CountBits.
 func (c *Contribution) PackCounts(members int) Integers {
 	f := c.countForm(members)
 	x := Integers{f.bits, make([]byte, 0, f.at[len(c.Counts)]*f.bits/8)}

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// TestNarrowCounts: counts in 16 and 32 bits have the sums that those of 64 have, also the wide ones among them, which may be
-// negative, for vectors of one owner and of several; what travels is as small as it can be.
+// TestNarrowCounts: counts in 16 and 32 bits have the sums that those of 64 have, also the wide ones among them, which
+// may be negative, for vectors of one owner and of several; what travels is as small as it can be.
 func TestNarrowCounts(t *testing.T) {
 	wide := func(i int) bool { return i%5 == 0 }
 	for _, size := range []int{1, 2, 3, 4, 5, 9} {
@@ -38,11 +38,13 @@ func TestNarrowCounts(t *testing.T) {
 						return err
 					}
 					if !slices.Equal(c.Counts, want) {
-						return fmt.Errorf("%d members, %d counts of %d bits: member %d has other sums", size, n, bits, g.Rank())
+						return fmt.Errorf("%d members, %d counts of %d bits: member %d has other sums", size, n, bits,
+							g.Rank())
 					}
 					return g.Barrier(t.Context())
 				}))
-				digits := map[int]int{1: 4, 2: 5, 3: 5, 4: 5, 5: 5, 9: 6}[size] // of a wide number, of 16 − ⌈log₂ size⌉ bits each
+				// of a wide number, of 16 − ⌈log₂ size⌉ bits each
+				digits := map[int]int{1: 4, 2: 5, 3: 5, 4: 5, 5: 5, 9: 6}[size]
 				if bits == 32 {
 					digits = map[bool]int{true: 2, false: 3}[size == 1]
 				}

@@ -25,7 +25,8 @@ func (g *Group) Dup() *Group {
 	ways := &ways{t: g.t, peers: make([]way, g.size)}
 	for q := range ways.peers {
 		w := &ways.peers[q]
-		w.sending, w.reading, w.came = make(chan struct{}, 1), make(chan struct{}, 1), [2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
+		w.sending, w.reading, w.came = make(chan struct{}, 1), make(chan struct{}, 1),
+			[2]chan struct{}{make(chan struct{}, 1), make(chan struct{}, 1)}
 	}
 	g.t = half{ways, 0}
 	b := &Group{

@@ -16,7 +16,8 @@ import (
 // gets what is its own, and what both send is counted.
 func TestDup(t *testing.T) {
 	const size, times = 4, 10
-	net, gs := groups(size, netsim.Config{Seed: 1, Links: netsim.Table{All: netsim.Model{Latency: 50 * time.Microsecond}}, Spread: 950 * time.Microsecond})
+	net, gs := groups(size, netsim.Config{Seed: 1,
+		Links: netsim.Table{All: netsim.Model{Latency: 50 * time.Microsecond}}, Spread: 950 * time.Microsecond})
 	errs := each(gs, func(g *comm.Group) error {
 		b := g.Dup()
 		if g.Dup() != b {

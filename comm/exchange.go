@@ -75,8 +75,9 @@ func (g *Group) SendRecv(
 // atOnce is how many messages a call sends at a time, and as many it receives, where there are more members.
 const atOnce = 64
 
-// each runs do for every other member, atOnce at a time, in the order of ranks after this one's (by 1) or before it (by −1). If
-// all send in the one order and receive in the other, the two ends of a message come to it in the same turn: none waits in a circle.
+// each runs do for every other member, atOnce at a time, in the order of ranks after this one's (by 1) or before it (by
+// −1). If all send in the one order and receive in the other, the two ends of a message come to it in the same turn:
+// none waits in a circle.
 func (c *call) each(by int, do func(q int)) {
 	n := c.size
 	var turn atomic.Int64

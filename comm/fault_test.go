@@ -51,7 +51,8 @@ func TestLostMember(t *testing.T) {
 		for _, when := range []time.Duration{0, 30 * time.Millisecond} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					net, gs := groups(3, netsim.Config{Links: netsim.Table{All: netsim.Model{Rate: 1e6}}, Spread: 20 * time.Millisecond, Queue: 1})
+					net, gs := groups(3, netsim.Config{Links: netsim.Table{All: netsim.Model{Rate: 1e6}},
+						Spread: 20 * time.Millisecond, Queue: 1})
 					time.AfterFunc(when, func() { net.Lose(2) })
 					each(gs, func(g *comm.Group) error {
 						var err error
@@ -115,7 +116,8 @@ func TestCancel(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				time.AfterFunc(time.Second, func() { cancel(why) })
 				err := run(ctx, g)
-				if _, blamed := errors.AsType[*comm.PeerError](err); blamed || !errors.Is(err, context.Canceled) || !errors.Is(err, why) {
+				if _, blamed := errors.AsType[*comm.PeerError](err); blamed || !errors.Is(err, context.Canceled) ||
+					!errors.Is(err, why) {
 					t.Errorf("%v, must be context.Canceled and its cause, and no PeerError", err)
 				}
 				if again := run(context.Background(), g); again != err {
@@ -177,7 +179,8 @@ func TestForeignFrames(t *testing.T) {
 		return b
 	}
 	exchange := func(g *comm.Group) error { // 100 floats from peer 1
-		return g.Exchange(context.Background(), comm.Halo, "layer 1", make([][]float32, 2), [][]float32{nil, make([]float32, 100)})
+		return g.Exchange(context.Background(), comm.Halo, "layer 1", make([][]float32, 2),
+			[][]float32{nil, make([]float32, 100)})
 	}
 	sendRecv := func(g *comm.Group) error { // at most 1000 bytes from peer 1
 		_, err := g.SendRecv(context.Background(), comm.Control, "blobs", make([][]byte, 2), 1000)
@@ -188,21 +191,24 @@ func TestForeignFrames(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		"short":          {exchange, make([]byte, 15), "a frame must have at least 16 bytes (got 15)"},
-		"empty":          {exchange, nil, "a frame must have at least 16 bytes (got 0)"},
-		"version":        {exchange, make([]byte, 16), "the version of the frame must be 2 (got 0)"},
-		"no operation":   {exchange, frame(99, 0, 0, 1, 400, 400), "below 9 (got 99)"},
-		"no door":        {exchange, frame(1, 9, 0, 1, 400, 400), "below 3 (got 9)"},
-		"operation":      {exchange, frame(4, 0, 0, 1, 400, 400), "the frame must be of exchange 1 by halo, step 0 (got barrier 1"},
-		"door":           {exchange, frame(1, 1, 0, 1, 400, 400), "(got exchange 1 by reduce"},
-		"step":           {exchange, frame(1, 0, 1, 1, 400, 400), "(got exchange 1 by halo, step 1"},
-		"sequence":       {exchange, frame(1, 0, 0, 2, 400, 400), "(got exchange 2"},
-		"length":         {exchange, frame(1, 0, 0, 1, 404, 404), "the message must have 400 bytes (got 404)"},
-		"huge":           {exchange, frame(1, 0, 0, 1, 1<<63, 400), "the message must have 400 bytes (got 9223372036854775808)"},
-		"cut":            {exchange, frame(1, 0, 0, 1, 400, 396), "the frame must have 400 bytes (got 396)"},
-		"too much":       {exchange, frame(1, 0, 0, 1, 400, 404), "the frame must carry at most 400 bytes (got 404)"},
-		"over the limit": {sendRecv, frame(2, 2, 0, 1, 1<<62, 1000), "the message must have at most 1000 bytes (got 4611686018427387904)"},
-		"blob cut":       {sendRecv, frame(2, 2, 0, 1, 1000, 999), "the frame must have 1000 bytes (got 999)"},
+		"short":        {exchange, make([]byte, 15), "a frame must have at least 16 bytes (got 15)"},
+		"empty":        {exchange, nil, "a frame must have at least 16 bytes (got 0)"},
+		"version":      {exchange, make([]byte, 16), "the version of the frame must be 2 (got 0)"},
+		"no operation": {exchange, frame(99, 0, 0, 1, 400, 400), "below 9 (got 99)"},
+		"no door":      {exchange, frame(1, 9, 0, 1, 400, 400), "below 3 (got 9)"},
+		"operation": {exchange, frame(4, 0, 0, 1, 400, 400),
+			"the frame must be of exchange 1 by halo, step 0 (got barrier 1"},
+		"door":     {exchange, frame(1, 1, 0, 1, 400, 400), "(got exchange 1 by reduce"},
+		"step":     {exchange, frame(1, 0, 1, 1, 400, 400), "(got exchange 1 by halo, step 1"},
+		"sequence": {exchange, frame(1, 0, 0, 2, 400, 400), "(got exchange 2"},
+		"length":   {exchange, frame(1, 0, 0, 1, 404, 404), "the message must have 400 bytes (got 404)"},
+		"huge": {exchange, frame(1, 0, 0, 1, 1<<63, 400),
+			"the message must have 400 bytes (got 9223372036854775808)"},
+		"cut":      {exchange, frame(1, 0, 0, 1, 400, 396), "the frame must have 400 bytes (got 396)"},
+		"too much": {exchange, frame(1, 0, 0, 1, 400, 404), "the frame must carry at most 400 bytes (got 404)"},
+		"over the limit": {sendRecv, frame(2, 2, 0, 1, 1<<62, 1000), "the message must have at most 1000 bytes " +
+			"(got 4611686018427387904)"},
+		"blob cut": {sendRecv, frame(2, 2, 0, 1, 1000, 999), "the frame must have 1000 bytes (got 999)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			net := netsim.New(2, netsim.Config{})
@@ -212,7 +218,8 @@ func TestForeignFrames(t *testing.T) {
 			}
 			net.Transport(1).Close()
 			err := test.run(g)
-			if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1 || !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), test.want) {
+			if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1 ||
+				!errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, must be a PeerError of peer 1 that says %q", err, test.want)
 			}
 		})
@@ -268,7 +275,8 @@ func TestEarlySums(t *testing.T) {
 func TestDisagreement(t *testing.T) {
 	ctx := context.Background()
 	fixed := func(g *comm.Group, n, bits, columns int) error {
-		_, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: make([]float32, n), Bits: bits, Columns: columns})
+		_, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: make([]float32, n),
+			Bits: bits, Columns: columns})
 		return err
 	}
 	for name, test := range map[string]struct {
@@ -277,49 +285,59 @@ func TestDisagreement(t *testing.T) {
 	}{
 		"rows": {
 			func(g *comm.Group) error {
-				return g.Exchange(ctx, comm.Halo, "layer 1", make([][]float32, 2), [][]float32{nil, make([]float32, 30)})
+				return g.Exchange(ctx, comm.Halo, "layer 1", make([][]float32, 2),
+					[][]float32{nil, make([]float32, 30)})
 			},
 			func(g *comm.Group) error {
-				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
+				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil},
+					make([][]float32, 2))
 			},
 			"peer 1: ended the run: exchange 1 (layer 1): recv: the message must have 120 bytes (got 96)",
 		},
 		"operation": {
 			func(g *comm.Group) error { return g.Barrier(ctx) },
 			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 2)) },
-			"peer 1: ended the run: barrier 1: recv: the frame must be of barrier 1 by control, step 0 (got allreduce 1 by reduce, step 1, 8 bytes)",
+			"peer 1: ended the run: barrier 1: recv: the frame must be of barrier 1 by control, step 0 " +
+				"(got allreduce 1 by reduce, step 1, 8 bytes)",
 		},
 		"bits": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
 			func(g *comm.Group) error { return fixed(g, 30, 16, 0) },
-			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 60)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message " +
+				"must have 30 bytes (got 60)",
 		},
 		"columns": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 10) },
 			func(g *comm.Group) error { return fixed(g, 30, 8, 15) },
-			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 40 bytes (got 60)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message " +
+				"must have 40 bytes (got 60)",
 		},
 		"a fixed-point sum of other lengths": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
 			func(g *comm.Group) error { return fixed(g, 31, 8, 0) },
-			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message must have 30 bytes (got 31)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the message " +
+				"must have 30 bytes (got 31)",
 		},
 		"a sum in fixed point and one in float32": {
 			func(g *comm.Group) error { return fixed(g, 30, 8, 0) },
 			func(g *comm.Group) error { return g.AllReduce(ctx, comm.Reduce, make([]float32, 30)) },
-			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the frame must be of allreduce 1 by reduce, step 5 (got allreduce 1 by reduce, step 1, 120 bytes)",
+			"peer 1: ended the run: allreduce 1 (test, generation 0, stage 0, round 0, step 0): recv: the frame must " +
+				"be of allreduce 1 by reduce, step 5 (got allreduce 1 by reduce, step 1, 120 bytes)",
 		},
 		"rows that were not awaited": {
 			func(g *comm.Group) error {
-				if err := g.Exchange(ctx, comm.Halo, "layer 1", make([][]float32, 2), make([][]float32, 2)); err != nil {
+				if err := g.Exchange(ctx, comm.Halo, "layer 1", make([][]float32, 2),
+					make([][]float32, 2)); err != nil {
 					return err
 				}
 				return g.Barrier(ctx)
 			},
 			func(g *comm.Group) error {
-				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil}, make([][]float32, 2))
+				return g.Exchange(ctx, comm.Halo, "layer 1", [][]float32{make([]float32, 24), nil},
+					make([][]float32, 2))
 			},
-			"peer 1: ended the run: barrier 2: recv: the frame must be of barrier 2 by control, step 0 (got exchange 1 by halo, step 0, 96 bytes)",
+			"peer 1: ended the run: barrier 2: recv: the frame must be of barrier 2 by control, step 0 " +
+				"(got exchange 1 by halo, step 0, 96 bytes)",
 		},
 		"a blob over the limit": {
 			func(g *comm.Group) error {
@@ -333,7 +351,8 @@ func TestDisagreement(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// Member 0 sends after member 1: a member that fails first may not send what the other is to complain of.
 			net, sent := netsim.New(2, netsim.Config{}), make(chan struct{})
-			gs := []*comm.Group{comm.NewGroup(second{net.Transport(0), sent}, 0, 2), comm.NewGroup(&first{Transport: net.Transport(1), sent: sent}, 1, 2)}
+			gs := []*comm.Group{comm.NewGroup(second{net.Transport(0), sent}, 0, 2),
+				comm.NewGroup(&first{Transport: net.Transport(1), sent: sent}, 1, 2)}
 			told := make(chan struct{}) // member 1 stays until then: one that has left is a fault of its own
 			errs := each(gs, func(g *comm.Group) error {
 				defer g.Close()
@@ -383,14 +402,19 @@ func TestCallersBugsPanic(t *testing.T) {
 		"door":       func() { gs[0].AllReduce(t.Context(), 9, nil) },
 		"root":       func() { gs[0].Broadcast(t.Context(), comm.Halo, 2, nil) },
 		"entries":    func() { gs[0].Exchange(t.Context(), comm.Halo, "x", nil, nil) },
-		"own entry":  func() { gs[0].Exchange(t.Context(), comm.Halo, "x", [][]float32{{1}, nil}, make([][]float32, 2)) },
-		"bits":       func() { gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 7}) },
-		"columns":    func() { gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 8, Columns: 4}) },
+		"own entry": func() {
+			gs[0].Exchange(t.Context(), comm.Halo, "x", [][]float32{{1}, nil}, make([][]float32, 2))
+		},
+		"bits": func() { gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 7}) },
+		"columns": func() {
+			gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 8, Columns: 4})
+		},
 		"parts": func() {
 			gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 8, Parts: []int{4, 1}})
 		},
 		"residual": func() {
-			gs[0].Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 6), Bits: 8, Residual: make([]float32, 5)})
+			gs[0].Reduce(t.Context(),
+				&comm.Contribution{Update: make([]float32, 6), Bits: 8, Residual: make([]float32, 5)})
 		},
 		"entries blobs": func() { gs[0].SendRecv(t.Context(), comm.Halo, "x", nil, 0) },
 	} {

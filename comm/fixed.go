@@ -44,11 +44,12 @@ func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	for _, part := range g.parts {
 		n += part
 	}
-	if !slices.Contains([]int{4, 8, 16, 32, 64}, c.Bits) || c.Columns < 0 || c.Columns > 0 && (c.Parts != nil || c.Bits == 4) ||
-		c.Bits == 4 && (c.Residual == nil || c.UpdateLimit != nil) ||
-		n != len(c.Update) || n%columns != 0 || c.Residual != nil && len(c.Residual) != n {
-		panic(fmt.Sprintf("comm: Reduce %v: an update of %d numbers in %d columns, parts %v and %d bits, a residual of %d",
-			c.ID, len(c.Update), c.Columns, c.Parts, c.Bits, len(c.Residual)))
+	if !slices.Contains([]int{4, 8, 16, 32, 64}, c.Bits) || c.Columns < 0 ||
+		c.Columns > 0 && (c.Parts != nil || c.Bits == 4) ||
+		c.Bits == 4 && (c.Residual == nil || c.UpdateLimit != nil) || n != len(c.Update) || n%columns != 0 ||
+		c.Residual != nil && len(c.Residual) != n {
+		panic(fmt.Sprintf("comm: Reduce %v: an update of %d numbers in %d columns, parts %v and %d "+
+			"bits, a residual of %d", c.ID, len(c.Update), c.Columns, c.Parts, c.Bits, len(c.Residual)))
 	}
 	if most := MaxMembers(c.Bits); members > most {
 		return nil, fmt.Errorf("a sum of %d bits must have at most %d members (got %d)", c.Bits, most, members)
@@ -338,8 +339,8 @@ func intAt(b []byte, i, bits int) int64 {
 	return int64(binary.LittleEndian.Uint64(b[8*i:]))
 }
 
-// SumBits returns the bits of a number in sums of that format (Contribution.Bits): of int16, int8, auto (int16) or empty
-// (float32, 0 bits); −1: it is none of these.
+// SumBits returns the bits of a number in sums of that format (Contribution.Bits): of int16, int8, auto (int16) or
+// empty (float32, 0 bits); −1: it is none of these.
 func SumBits(format string) int {
 	switch format {
 	case "":

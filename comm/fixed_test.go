@@ -50,7 +50,8 @@ func reduceFixed(gs []*comm.Group, parts [][]float32, bits, columns int) ([][]fl
 	out := make([][]float32, len(gs))
 	errs := each(gs, func(g *comm.Group) error {
 		out[g.Rank()] = slices.Clone(parts[g.Rank()])
-		_, err := g.Reduce(context.Background(), &comm.Contribution{Update: out[g.Rank()], Bits: bits, Columns: columns})
+		_, err := g.Reduce(context.Background(),
+			&comm.Contribution{Update: out[g.Rank()], Bits: bits, Columns: columns})
 		return err
 	})
 	return out, errors.Join(errs...)
@@ -60,7 +61,8 @@ func reduceFixed(gs []*comm.Group, parts [][]float32, bits, columns int) ([][]fl
 // under Control.
 func TestBytesOfFixedSums(t *testing.T) {
 	for size := 1; size <= 7; size++ {
-		for _, test := range []struct{ n, columns int }{{0, 7}, {1, 0}, {4094, 1}, {4097, 17}, {10_000, 5000}, {900_000, 9}} {
+		for _, test := range []struct{ n, columns int }{{0, 7}, {1, 0}, {4094, 1}, {4097, 17}, {10_000, 5000},
+			{900_000, 9}} {
 			for _, bits := range []int{8, 16, 32} {
 				net, gs := groups(size, netsim.Config{})
 				parts := make([][]float32, size)
@@ -84,8 +86,8 @@ func TestBytesOfFixedSums(t *testing.T) {
 					want.Reduce = int64(2 * (size - 1) * (test.n*bits/8 + 4*max(test.columns, 1)))
 				}
 				if got != want || carried != got.Total() {
-					t.Errorf("%d numbers in %d columns and %d bits, %d members: sent %+v, must be %+v; the network carried %d",
-						test.n, test.columns, bits, size, got, want, carried)
+					t.Errorf("%d numbers in %d columns and %d bits, %d members: sent %+v, must be %+v; "+
+						"the network carried %d", test.n, test.columns, bits, size, got, want, carried)
 				}
 			}
 		}
@@ -135,7 +137,8 @@ func TestFixedSums(t *testing.T) {
 		t.Run(fmt.Sprintf("%d bits", test.bits), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				members := rapid.IntRange(2, test.members).Draw(t, "members")
-				columns, rows := rapid.IntRange(1, 5).Draw(t, "columns"), rapid.SampledFrom([]int{1, 3, 100, 1500}).Draw(t, "rows")
+				columns, rows := rapid.IntRange(1, 5).Draw(t, "columns"),
+					rapid.SampledFrom([]int{1, 3, 100, 1500}).Draw(t, "rows")
 				parts := adversarial(t, members, columns, rows, test.bits)
 				want, step, largest := plainFixed(parts, test.bits, columns)
 				if largest > 1<<(test.bits-1)-1 {
@@ -179,7 +182,8 @@ func TestFixedSumOfParts(t *testing.T) {
 		for p := range parts {
 			for k, n := range lengths {
 				for i := range n {
-					parts[p] = append(parts[p], float32(key.Fold(uint64(p)).Fold(uint64(k)).Normal(uint64(i)))*float32(math.Pow(1000, float64(k-1))))
+					parts[p] = append(parts[p], float32(key.Fold(uint64(p)).Fold(uint64(k)).Normal(uint64(i)))*
+						float32(math.Pow(1000, float64(k-1))))
 				}
 			}
 		}
@@ -188,10 +192,12 @@ func TestFixedSumOfParts(t *testing.T) {
 		must(t, each(gs, func(g *comm.Group) error {
 			r := g.Rank()
 			got[r], residuals[r] = slices.Clone(parts[r]), slices.Repeat([]float32{7}, len(parts[r]))
-			_, err := g.Reduce(t.Context(), &comm.Contribution{Update: got[r], Bits: bits, Parts: lengths, Residual: residuals[r]})
+			_, err := g.Reduce(t.Context(),
+				&comm.Contribution{Update: got[r], Bits: bits, Parts: lengths, Residual: residuals[r]})
 			return err
 		}))
-		if sent := gs[0].Bytes().Plus(gs[1].Bytes()).Plus(gs[2].Bytes()).Reduce; sent != int64(2*(members-1)*(len(got[0])*bits/8+4*len(lengths))) {
+		if sent := gs[0].Bytes().Plus(gs[1].Bytes()).Plus(gs[2].Bytes()).Reduce; sent != int64(2*(members-1)*
+			(len(got[0])*bits/8+4*len(lengths))) {
 			t.Errorf("%d bits: sent %d bytes", bits, sent)
 		}
 		at := 0
@@ -207,8 +213,10 @@ func TestFixedSumOfParts(t *testing.T) {
 						t.Fatalf("%d bits, member %d, [%d]: must be %g (got %g)", bits, r, at+i, v, got[r][at+i])
 					}
 					x := float64(parts[r][at+i])
-					if left := float32(x - math.RoundToEven(x/step[0])*step[0]); math.Abs(float64(residuals[r][at+i]-left)) > 1e-6*step[0] {
-						t.Fatalf("%d bits, member %d, [%d]: the residual must be %g (got %g)", bits, r, at+i, left, residuals[r][at+i])
+					if left := float32(x - math.RoundToEven(x/step[0])*step[0]); math.Abs(float64(residuals[r][at+i]-
+						left)) > 1e-6*step[0] {
+						t.Fatalf("%d bits, member %d, [%d]: the residual must be %g (got %g)", bits, r, at+i, left,
+							residuals[r][at+i])
 					}
 				}
 			}
@@ -253,15 +261,17 @@ func TestFixedSumRefuses(t *testing.T) {
 		bits    int
 		want    string
 	}{
-		"NaN":       {3, []float32{0, nan}, 8, "update[1] must be between -2.8356862e+37 and 2.8356862e+37 (got NaN)"},
-		"infinite":  {3, []float32{inf}, 16, "update[0] must be between -2.8356862e+37 and 2.8356862e+37 (got -Inf)"},
-		"too large": {2, []float32{1, 0, 1e38}, 32, "update[2] must be between -4.2535293e+37 and 4.2535293e+37 (got 1e+38)"},
-		"members":   {64, []float32{1}, 8, "a sum of 8 bits must have at most 63 members (got 64)"},
+		"NaN":      {3, []float32{0, nan}, 8, "update[1] must be between -2.8356862e+37 and 2.8356862e+37 (got NaN)"},
+		"infinite": {3, []float32{inf}, 16, "update[0] must be between -2.8356862e+37 and 2.8356862e+37 (got -Inf)"},
+		"too large": {2, []float32{1, 0, 1e38}, 32,
+			"update[2] must be between -4.2535293e+37 and 4.2535293e+37 (got 1e+38)"},
+		"members": {64, []float32{1}, 8, "a sum of 8 bits must have at most 63 members (got 64)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, gs := groups(test.members, netsim.Config{})
 			g := gs[1]
-			_, err := g.Reduce(t.Context(), &comm.Contribution{ID: comm.ReduceID{Kind: "round"}, Update: test.x, Bits: test.bits})
+			_, err := g.Reduce(t.Context(), &comm.Contribution{ID: comm.ReduceID{Kind: "round"}, Update: test.x,
+				Bits: test.bits})
 			if err == nil || !strings.HasSuffix(err.Error(), test.want) || !strings.Contains(err.Error(), "round") {
 				t.Errorf("%v, must end with %q and name the reduction", err, test.want)
 			}
@@ -300,7 +310,8 @@ func TestForeignGrids(t *testing.T) {
 	} {
 		g := comm.NewGroup(&script{in: [][]byte{frame(byte(5+test.rank), test.v)}}, test.rank, 2)
 		_, err := g.Reduce(t.Context(), &comm.Contribution{Update: []float32{1, -2}, Bits: 8})
-		if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1-test.rank || !strings.Contains(err.Error(), test.want) {
+		if fault, ok := errors.AsType[*comm.PeerError](err); !ok || fault.Rank != 1-test.rank ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v, must be a PeerError of peer %d that says %q", err, 1-test.rank, test.want)
 		}
 	}

@@ -68,7 +68,8 @@ func TestFourBits(t *testing.T) {
 		must(t, each(gs, func(g *comm.Group) error {
 			r := g.Rank()
 			got[r], left[r] = slices.Clone(parts[r]), slices.Repeat([]float32{7}, len(parts[r]))
-			_, err := g.Reduce(t.Context(), &comm.Contribution{Update: got[r], Bits: 4, Parts: lengths, Residual: left[r]})
+			_, err := g.Reduce(t.Context(),
+				&comm.Contribution{Update: got[r], Bits: 4, Parts: lengths, Residual: left[r]})
 			return err
 		}))
 		sent := int64(0)
@@ -94,7 +95,8 @@ func TestFourBits(t *testing.T) {
 						t.Fatalf("%d members, member %d, [%d]: must be %g (got %g)", members, r, at+i, v, got[r][at+i])
 					}
 					if left[r][at+i] != residuals[r][i] {
-						t.Fatalf("%d members, member %d, [%d]: the residual must be %g (got %g)", members, r, at+i, residuals[r][i], left[r][at+i])
+						t.Fatalf("%d members, member %d, [%d]: the residual must be %g (got %g)", members, r, at+i,
+							residuals[r][i], left[r][at+i])
 					}
 				}
 			}
@@ -120,7 +122,8 @@ func TestFourBitsLoseNothing(t *testing.T) {
 				given[r][i] += float64(x[i])
 				x[i] += residual[i]
 			}
-			if _, err := g.Reduce(t.Context(), &comm.Contribution{ID: comm.ReduceID{Round: k}, Update: x, Bits: 4, Residual: residual}); err != nil {
+			if _, err := g.Reduce(t.Context(),
+				&comm.Contribution{ID: comm.ReduceID{Round: k}, Update: x, Bits: 4, Residual: residual}); err != nil {
 				return err
 			}
 			for i, v := range x {
@@ -139,7 +142,8 @@ func TestFourBitsLoseNothing(t *testing.T) {
 			t.Errorf("[%d]: sums and residuals must add up to %g (got %g and %g)", i, want, got[0][i], still)
 		}
 		if math.Abs(still) > 0.5*math.Abs(want)+20 {
-			t.Errorf("[%d]: after %[4]d rounds the residuals must be a small part of %[3]g (got %[2]g)", i, still, want, rounds)
+			t.Errorf("[%d]: after %[4]d rounds the residuals must be a small part of %[3]g (got %[2]g)", i, still, want,
+				rounds)
 		}
 	}
 }
@@ -149,13 +153,15 @@ func TestFourBitsLoseNothing(t *testing.T) {
 func TestFourBitsNeedFeedback(t *testing.T) {
 	_, gs := groups(8, netsim.Config{})
 	_, err := gs[0].Reduce(t.Context(), &comm.Contribution{Update: []float32{1}, Residual: []float32{0}, Bits: 4})
-	if err == nil || !strings.HasSuffix(err.Error(), "a sum of 4 bits must have at most 7 members (got 8)") || gs[0].Bytes().Total() != 0 {
+	if err == nil || !strings.HasSuffix(err.Error(), "a sum of 4 bits must have at most 7 members (got 8)") ||
+		gs[0].Bytes().Total() != 0 {
 		t.Errorf("%v", err)
 	}
 	for name, c := range map[string]comm.Contribution{
 		"residual": {Update: []float32{1}, Bits: 4},
-		"limits":   {Update: []float32{1}, Bits: 4, Residual: []float32{0}, UpdateLimit: func(int) comm.Limit { return comm.Limit{} }},
-		"columns":  {Update: []float32{1}, Bits: 4, Residual: []float32{0}, Columns: 1},
+		"limits": {Update: []float32{1}, Bits: 4, Residual: []float32{0},
+			UpdateLimit: func(int) comm.Limit { return comm.Limit{} }},
+		"columns": {Update: []float32{1}, Bits: 4, Residual: []float32{0}, Columns: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

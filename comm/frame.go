@@ -111,7 +111,8 @@ func ParseFrame(b []byte) (Frame, error) {
 	plain[1] &^= dupBit
 	h, _, err := parseFrame(plain)
 	return Frame{Op: h.op.String(), Dup: b[1]&dupBit != 0, Door: h.door, Step: h.step, Seq: h.seq,
-		Given: h.op == opAllReduce && (h.step == stepGive || h.step == stepGiveCount), Total: h.total, Payload: b[HeaderLen:]}, err
+		Given: h.op == opAllReduce && (h.step == stepGive || h.step == stepGiveCount), Total: h.total,
+		Payload: b[HeaderLen:]}, err
 }
 
 // FloatBytes returns the bytes of x, little endian: its own memory, except on machines of another byte order.

@@ -30,13 +30,15 @@ func TestFloatsAreLittleEndian(t *testing.T) {
 		back := floats(want.Bytes())
 		for i := range x {
 			if math.Float32bits(back[i]) != math.Float32bits(x[i]) {
-				t.Fatalf("%d floats: bits of [%d] are %x, must be %x", n, i, math.Float32bits(back[i]), math.Float32bits(x[i]))
+				t.Fatalf("%d floats: bits of [%d] are %x, must be %x", n, i, math.Float32bits(back[i]),
+					math.Float32bits(x[i]))
 			}
 		}
 		if n > 0 {
 			odd := append([]byte{0}, got...)[1:] // where no float32 may lie
 			if back := floats(odd); math.Float32bits(back[n-1]) != math.Float32bits(x[n-1]) {
-				t.Fatalf("%d floats at an odd address: bits of the last are %x, must be %x", n, math.Float32bits(back[n-1]), math.Float32bits(x[n-1]))
+				t.Fatalf("%d floats at an odd address: bits of the last are %x, must be %x", n,
+					math.Float32bits(back[n-1]), math.Float32bits(x[n-1]))
 			}
 		}
 	}

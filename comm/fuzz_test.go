@@ -14,7 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 )
 
-// script is a transport on which the given frames come from the one other member, and then its end. What is sent is kept.
+// script is a transport on which the given frames come from the one other member, and then its end. What is sent is
+// kept.
 type script struct {
 	in [][]byte
 
@@ -59,7 +60,8 @@ var pairwise = []func(g *comm.Group) error{
 	},
 	func(g *comm.Group) error {
 		x := []float32{1, -2, 3, 0, 0.5, 0}
-		_, err := g.Reduce(context.Background(), &comm.Contribution{Update: x, Bits: 16, Columns: 2, Counts: make([]int64, 3)})
+		_, err := g.Reduce(context.Background(),
+			&comm.Contribution{Update: x, Bits: 16, Columns: 2, Counts: make([]int64, 3)})
 		for _, v := range x {
 			if err == nil && !(math.Abs(float64(v)) <= math.MaxFloat32) {
 				return fmt.Errorf("a sum of finite numbers is %g", v)
@@ -68,7 +70,8 @@ var pairwise = []func(g *comm.Group) error{
 		return err
 	},
 	func(g *comm.Group) error {
-		_, err := g.Reduce(context.Background(), &comm.Contribution{Update: make([]float32, 600_000), Bits: 8, Columns: 5000})
+		_, err := g.Reduce(context.Background(),
+			&comm.Contribution{Update: make([]float32, 600_000), Bits: 8, Columns: 5000})
 		return err
 	},
 	func(g *comm.Group) error {
@@ -111,9 +114,9 @@ var pairwise = []func(g *comm.Group) error{
 	},
 }
 
-// FuzzOperations: whatever frames the other member sends, an operation ends, without a panic, and fails with a *PeerError
-// that names it unless all came that it waits for. in is a list of frames, each behind its length as uint16; a length of
-// 65,535 stands for a full frame of zeros behind the 16 bytes that follow.
+// FuzzOperations: whatever frames the other member sends, an operation ends, without a panic, and fails with a
+// *PeerError that names it unless all came that it waits for. in is a list of frames, each behind its length as uint16;
+// a length of 65,535 stands for a full frame of zeros behind the 16 bytes that follow.
 func FuzzOperations(f *testing.F) {
 	for k, run := range pairwise {
 		f.Add(uint8(k), encodeScript(heard(f, run)))
@@ -191,8 +194,8 @@ func decodeScript(b []byte) (frames [][]byte) {
 	return frames
 }
 
-// What the fuzz target begins with is what lets each operation end well, so that what differs from it is what fails it. A
-// stream's pieces have to come after they were asked for, which a script does not wait for.
+// What the fuzz target begins with is what lets each operation end well, so that what differs from it is what fails it.
+// A stream's pieces have to come after they were asked for, which a script does not wait for.
 func TestScript(t *testing.T) {
 	for k, run := range pairwise[:len(pairwise)-1] {
 		in := decodeScript(encodeScript(heard(t, run)))

@@ -79,7 +79,8 @@ type Approval interface {
 	Sum(c *Contribution) error
 }
 
-// Under lets a decide on every Exchange, SendRecv, Stream and Reduce of g. It is to be called before the first operation.
+// Under lets a decide on every Exchange, SendRecv, Stream and Reduce of g. It is to be called before the first
+// operation.
 func (g *Group) Under(a Approval) { g.approval = a }
 
 // Allow returns an error unless c may be summed. Reduce asks; a Reducer that sums in another way does.
@@ -130,10 +131,11 @@ func (g *Group) Messages() int64 {
 }
 
 // Waits returns how many messages lay one after another on the longest path through this member's calls, and how long
-// the calls took: where a message takes L, all of them take trips·L and what the bytes need. It counts a sum as two, its
-// parts to who sums and the sum from there, and one in fixed point as four; a sum of Meta alone as one; a Stream as two, a request and what it brings,
-// for each message that was requested after another had come; a call in which this member neither sends
-// nor receives as none; any other as one. Calls of the group that Dup returned go on beside and are not among them.
+// the calls took: where a message takes L, all of them take trips·L and what the bytes need. It counts a sum as two,
+// its parts to who sums and the sum from there, and one in fixed point as four; a sum of Meta alone as one; a Stream as
+// two, a request and what it brings, for each message that was requested after another had come; a call in which this
+// member neither sends nor receives as none; any other as one. Calls of the group that Dup returned go on beside and
+// are not among them.
 func (g *Group) Waits() (trips int64, spent time.Duration) {
 	return g.trips.Load(), time.Duration(g.spent.Load())
 }
@@ -203,7 +205,8 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 		return nil, err
 	}
 	g.calls++
-	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, begun: time.Now(), parent: ctx, path: 1}
+	c := &call{Group: g, header: header{op: op, door: door, seq: g.calls}, what: what, begun: time.Now(), parent: ctx,
+		path: 1}
 	c.ctx, c.cancel = context.WithCancel(ctx)
 	c.finishFrames()
 	if g.patience > 0 && g.size > 1 {
@@ -218,8 +221,8 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 	return c, nil
 }
 
-// finishFrames gives frames that are half sent lastWords to be sent whole when the call fails, unless the caller gave up.
-// Half a frame breaks the connection, and then the other members cannot hear why this one ends the run.
+// finishFrames gives frames that are half sent lastWords to be sent whole when the call fails, unless the caller gave
+// up. Half a frame breaks the connection, and then the other members cannot hear why this one ends the run.
 func (c *call) finishFrames() {
 	if c.frames, c.done = c.ctx, c.cancel; c.size == 1 {
 		return

@@ -55,7 +55,8 @@ func TestBytesOfAllReduce(t *testing.T) {
 	for size := 1; size <= 7; size++ {
 		for _, n := range []int{0, 1, 4095, 4096, 5003, 65_536 * 7, 375_000} {
 			net, gs := groups(size, netsim.Config{})
-			must(t, each(gs, func(g *comm.Group) error { return g.AllReduce(t.Context(), comm.Halo, make([]float32, n)) }))
+			must(t,
+				each(gs, func(g *comm.Group) error { return g.AllReduce(t.Context(), comm.Halo, make([]float32, n)) }))
 			var got comm.Counts
 			var frames, carried int64
 			for _, g := range gs {
@@ -68,7 +69,8 @@ func TestBytesOfAllReduce(t *testing.T) {
 			}
 			want := comm.Counts{Halo: int64(2 * 4 * n * (size - 1)), Control: frames * comm.HeaderLen}
 			if got != want || carried != got.Halo+got.Control {
-				t.Errorf("%d floats, %d members: sent %+v, must be %+v; the network carried %d", n, size, got, want, carried)
+				t.Errorf("%d floats, %d members: sent %+v, must be %+v; the network carried %d", n, size, got, want,
+					carried)
 			}
 		}
 	}
@@ -109,7 +111,9 @@ func TestAllReduceKeepsItsBuffers(t *testing.T) {
 	const runs, n = 10, 300_000
 	net, gs := groups(3, netsim.Config{})
 	run := func() {
-		must(t, each(gs, func(g *comm.Group) error { return g.AllReduce(t.Context(), comm.Reduce, make([]float32, 0, n)[:n]) }))
+		must(t,
+			each(gs,
+				func(g *comm.Group) error { return g.AllReduce(t.Context(), comm.Reduce, make([]float32, 0, n)[:n]) }))
 	}
 	carried := func() (sum int64) {
 		for from := range gs {
@@ -249,7 +253,8 @@ func (s step) run(ctx context.Context, g *comm.Group, at int) error {
 		}
 		for q, m := range got.Meta {
 			if len(m) != len(meta) || m[0] != byte(q) {
-				return fmt.Errorf("step %d, member %d: meta of member %d is %d bytes that begin with %d", at, me, q, len(m), m[0])
+				return fmt.Errorf("step %d, member %d: meta of member %d is %d bytes that begin with %d", at, me, q,
+					len(m), m[0])
 			}
 		}
 		return same(x, want)
@@ -278,7 +283,8 @@ func (s step) run(ctx context.Context, g *comm.Group, at int) error {
 			return err
 		}
 		for q := range size {
-			if want := slices.Repeat([]byte{byte(q), byte(me)}, s.pairs[q][me]); q != me && string(in[q]) != string(want) {
+			if want := slices.Repeat([]byte{byte(q), byte(me)}, s.pairs[q][me]); q != me &&
+				string(in[q]) != string(want) {
 				return fmt.Errorf("step %d, member %d: %d bytes from %d, want %d", at, me, len(in[q]), q, len(want))
 			}
 		}
@@ -298,7 +304,8 @@ func (s step) run(ctx context.Context, g *comm.Group, at int) error {
 func TestProgramsAgreeWithPlainLoops(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(1, 5).Draw(rt, "size")
-		cfg := netsim.Config{Seed: rapid.Uint64().Draw(rt, "seed"), Queue: rapid.SampledFrom([]int{0, 1, 300_000}).Draw(rt, "queue")}
+		cfg := netsim.Config{Seed: rapid.Uint64().Draw(rt, "seed"),
+			Queue: rapid.SampledFrom([]int{0, 1, 300_000}).Draw(rt, "queue")}
 		if rapid.Bool().Draw(rt, "timed") {
 			cfg.Spread = 50 * time.Millisecond
 			cfg.Links.All.Rate = 1e6

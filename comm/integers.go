@@ -38,9 +38,11 @@ func (x Integers) sum(lo int, terms [][]byte) {
 // lengths must agree between members. It is the transport of sums whose terms are masked: hide is called
 // once for each number of vector k, as part of lo, …, hi−1, before it leaves or is added to, by several
 // goroutines at once. So some parts are masked while others are on their way.
-func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide func(k, lo, hi int), vectors ...Integers) (Reduced, error) {
+func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide func(k, lo, hi int),
+	vectors ...Integers) (Reduced, error) {
 	if len(meta) > MaxMeta || len(vectors) > 2 {
-		panic(fmt.Sprintf("comm: SumIntegers %v: at most %d bytes of meta and two vectors (got %d and %d)", id, MaxMeta, len(meta), len(vectors)))
+		panic(fmt.Sprintf("comm: SumIntegers %v: at most %d bytes of meta and two vectors (got %d and %d)", id, MaxMeta,
+			len(meta), len(vectors)))
 	}
 	c, err := g.begin(ctx, opAllReduce, Reduce, "")
 	if err != nil {

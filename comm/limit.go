@@ -32,8 +32,8 @@ func (l Limit) ofSum(own float64, others int) Limit {
 // float32Error is how far rounding to float32 may move a number of that magnitude, with room for a sum of others'.
 func float32Error(v float64) float64 { return math.Abs(v) * 0x1p-22 }
 
-// checkFloats returns the check of what another member gives of an Update in float32. Numbers that are not finite are no
-// fault of its own where this member's Update has such, too: training has diverged.
+// checkFloats returns the check of what another member gives of an Update in float32. Numbers that are not finite are
+// no fault of its own where this member's Update has such, too: training has diverged.
 func (c *Contribution) checkFloats() func(at int, b []byte) error {
 	finite := floatVector(c.Update).finite()
 	return func(at int, b []byte) error {
@@ -107,9 +107,10 @@ func (c *Contribution) checkFixed(g *Fixed) func(at int, b []byte) error {
 	}
 }
 
-// Guard returns the check of c's sums over so many members, to be called when they have taken the place of this member's
-// part: they must lie between what the part and the limits of the others' allow, since who sums may lie, too. Its
-// argument is Reduced.Error; its error comes with the length of Update or Counts and the index of the number in it, as they travel.
+// Guard returns the check of c's sums over so many members, to be called when they have taken the place of this
+// member's part: they must lie between what the part and the limits of the others' allow, since who sums may lie, too.
+// Its argument is Reduced.Error; its error comes with the length of Update or Counts and the index of the number in it,
+// as they travel.
 func (c *Contribution) Guard(members int) func(apart []float64) (length, i int, err error) {
 	var update []float32
 	var counts []int64

@@ -51,8 +51,8 @@ const (
 	partStep, countStep, sumStep, countSumStep, gridStep = 1, 2, 3, 4, 5
 )
 
-// TestLiesAreNamed: whatever one member sends that no honest member can send, every other member ends with an error that
-// names it, also those that it has sent nothing to.
+// TestLiesAreNamed: whatever one member sends that no honest member can send, every other member ends with an error
+// that names it, also those that it has sent nothing to.
 func TestLiesAreNamed(t *testing.T) {
 	limit := func(int) comm.Limit { return comm.Limit{What: "a share", Least: -0.1, Most: 2} }
 	count := func(int) comm.Limit { return comm.Limit{What: "a count", Least: 0, Most: 7} }
@@ -63,22 +63,33 @@ func TestLiesAreNamed(t *testing.T) {
 		change  func(b []byte)
 		want    string
 	}{
-		"NaN, star":             {10, 0, 2, partStep, func(b []byte) { putFloat(b[8:], math.NaN()) }, "update[2] must be finite (got NaN)"},
-		"infinite, chunks":      {10_000, 0, 3, partStep, func(b []byte) { putFloat(b[4:], math.Inf(-1)) }, "must be finite (got -Inf)"},
-		"too large":             {10, 0, 1, partStep, func(b []byte) { putFloat(b, 1e9) }, "a share must be at most 2 (got 1e+09)"},
-		"too small, chunks":     {10_000, 0, 1, partStep, func(b []byte) { putFloat(b, -1.001) }, "a share must be at least -0.1 (got -1.001"},
-		"negative count":        {10, 0, 3, countStep, func(b []byte) { b[7] = 0xff }, "a count must be at least 0 (got -7.2"},
-		"too large a count":     {10, 16, 3, countStep, func(b []byte) { b[8] = 8 }, "a count must be at most 7 (got 8)"},
-		"a narrow count":        {11, 0, 3, countStep, func(b []byte) { b[1] = 1 }, "a count must be at most 7 (got 259)"},
-		"a wide count":          {11, 0, 3, countStep, func(b []byte) { b[2] = 9 }, "a count must be at most 7 (got 9)"},
-		"sum of narrow counts":  {11, 0, 0, countSumStep, func(b []byte) { b[0] = 200 }, "the sum of a count must be at most 24 (got 200)"},
-		"sum too large":         {10_000, 0, 2, sumStep, func(b []byte) { putFloat(b, 100) }, "the sum of a share must be at most 6.5 (got 100)"},
-		"sum too small":         {10_000, 0, 2, sumStep, func(b []byte) { putFloat(b, math.NaN()) }, "the sum of a share must be at least 0.2"},
-		"sum in fixed point":    {10_000, 16, 2, sumStep, func(b []byte) { b[1] = 0x80 }, "the sum of a share must be at least 0.2"},
-		"sum of counts":         {10, 0, 0, countSumStep, func(b []byte) { b[0] = 200 }, "the sum of a count must be at most 24 (got 200)"},
-		"large magnitude":       {10, 16, 1, gridStep, func(b []byte) { putFloat(b, 3) }, "the largest magnitude of a share must be at most 2 (got 3)"},
-		"beyond its magnitude":  {10, 8, 1, partStep, func(b []byte) { b[3] = 0x7f }, "a share must be at most 2 (got"},
-		"a magnitude, infinite": {10, 8, 1, gridStep, func(b []byte) { putFloat(b, math.Inf(1)) }, "a largest magnitude must be between 0 and"},
+		"NaN, star": {10, 0, 2, partStep, func(b []byte) { putFloat(b[8:], math.NaN()) },
+			"update[2] must be finite (got NaN)"},
+		"infinite, chunks": {10_000, 0, 3, partStep, func(b []byte) { putFloat(b[4:], math.Inf(-1)) },
+			"must be finite (got -Inf)"},
+		"too large": {10, 0, 1, partStep, func(b []byte) { putFloat(b, 1e9) }, "a share must be at most 2 (got 1e+09)"},
+		"too small, chunks": {10_000, 0, 1, partStep, func(b []byte) { putFloat(b, -1.001) },
+			"a share must be at least -0.1 (got -1.001"},
+		"negative count": {10, 0, 3, countStep, func(b []byte) { b[7] = 0xff },
+			"a count must be at least 0 (got -7.2"},
+		"too large a count": {10, 16, 3, countStep, func(b []byte) { b[8] = 8 }, "a count must be at most 7 (got 8)"},
+		"a narrow count":    {11, 0, 3, countStep, func(b []byte) { b[1] = 1 }, "a count must be at most 7 (got 259)"},
+		"a wide count":      {11, 0, 3, countStep, func(b []byte) { b[2] = 9 }, "a count must be at most 7 (got 9)"},
+		"sum of narrow counts": {11, 0, 0, countSumStep, func(b []byte) { b[0] = 200 },
+			"the sum of a count must be at most 24 (got 200)"},
+		"sum too large": {10_000, 0, 2, sumStep, func(b []byte) { putFloat(b, 100) },
+			"the sum of a share must be at most 6.5 (got 100)"},
+		"sum too small": {10_000, 0, 2, sumStep, func(b []byte) { putFloat(b, math.NaN()) },
+			"the sum of a share must be at least 0.2"},
+		"sum in fixed point": {10_000, 16, 2, sumStep, func(b []byte) { b[1] = 0x80 },
+			"the sum of a share must be at least 0.2"},
+		"sum of counts": {10, 0, 0, countSumStep, func(b []byte) { b[0] = 200 },
+			"the sum of a count must be at most 24 (got 200)"},
+		"large magnitude": {10, 16, 1, gridStep, func(b []byte) { putFloat(b, 3) },
+			"the largest magnitude of a share must be at most 2 (got 3)"},
+		"beyond its magnitude": {10, 8, 1, partStep, func(b []byte) { b[3] = 0x7f }, "a share must be at most 2 (got"},
+		"a magnitude, infinite": {10, 8, 1, gridStep, func(b []byte) { putFloat(b, math.Inf(1)) },
+			"a largest magnitude must be between 0 and"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const size = 4
@@ -99,7 +110,8 @@ func TestLiesAreNamed(t *testing.T) {
 			})
 			for r, err := range errs {
 				fault, ok := errors.AsType[*comm.PeerError](err)
-				if !errors.Is(err, comm.ErrRefused) || !ok || fault.Rank != test.who || !strings.Contains(err.Error(), test.want) {
+				if !errors.Is(err, comm.ErrRefused) || !ok || fault.Rank != test.who ||
+					!strings.Contains(err.Error(), test.want) {
 					t.Errorf("peer %d must refuse peer %d since %q (got %v)", r, test.who, test.want, err)
 				}
 			}
@@ -115,9 +127,10 @@ func TestLimitsAreNoAlarm(t *testing.T) {
 			for _, n := range []int{12, 9000} {
 				_, gs := groups(size, netsim.Config{})
 				must(t, each(gs, func(g *comm.Group) error {
-					c := &comm.Contribution{Update: make([]float32, n), Counts: []int64{int64(g.Rank())}, Bits: bits, Columns: 3,
-						UpdateLimit: func(i int) comm.Limit {
-							return comm.Limit{What: "a number", Least: -math.Exp2(float64(i%3)) / 3, Most: float64(i%3) / 7}
+					c := &comm.Contribution{Update: make([]float32, n), Counts: []int64{int64(g.Rank())}, Bits: bits,
+						Columns: 3, UpdateLimit: func(i int) comm.Limit {
+							return comm.Limit{What: "a number", Least: -math.Exp2(float64(i%3)) / 3,
+								Most: float64(i%3) / 7}
 						},
 						CountLimit: func(int) comm.Limit { return comm.Limit{Most: float64(size - 1)} }}
 					for i := range c.Update {
@@ -174,7 +187,8 @@ func TestRefuseTellsAll(t *testing.T) {
 					t.Errorf("%d members: peer %d must end with %q (got %q)", size, r, errs[0], err)
 				}
 				fault, ok := errors.AsType[*comm.PeerError](err)
-				if !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), "must keep 0.5 of its rows (got 0.1)") ||
+				if !errors.Is(err, comm.ErrRefused) ||
+					!strings.Contains(err.Error(), "must keep 0.5 of its rows (got 0.1)") ||
 					want >= 0 && (!ok || fault.Rank != want) || want < 0 && ok {
 					t.Errorf("%d members: peer %d must blame peer %d (got %v)", size, r, want, err)
 				}
@@ -189,18 +203,19 @@ func TestRefuseTellsAll(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfAll: of several refusals at the same time all members return one, whose culprit the most blame; nobody is to
-// blame for what each finds at home.
+// TestRefusalsOfAll: of several refusals at the same time all members return one, whose culprit the most blame; nobody
+// is to blame for what each finds at home.
 func TestRefusalsOfAll(t *testing.T) {
 	full, few := errors.New("disk full\nof site b"), errors.New("too few labels")
 	lie := func(rank int) error { return &comm.PeerError{Rank: rank, Op: "rows", Err: comm.Refused("too long")} }
 	for want, errs := range map[string][]error{
 		"peer 1: ended the run: disk full; of site b": {nil, full, nil},
-		"too few labels":                                                         {few, few, few},
-		"peer 2: ended the run: rows: too long":                                  {lie(2), lie(2), nil},
-		"peer 0: ended the run: rows: too long":                                  {nil, lie(0), lie(1)},
-		"peer 2: ended the run: disk full; of site b":                            {comm.Refused("a sum of 3"), comm.Refused("a sum of 4"), full},
-		"a sum of 3: a member sent a false one, and the sum does not show which": {comm.Refused("a sum of 3"), comm.Refused("a sum of 4"), nil},
+		"too few labels":                              {few, few, few},
+		"peer 2: ended the run: rows: too long":       {lie(2), lie(2), nil},
+		"peer 0: ended the run: rows: too long":       {nil, lie(0), lie(1)},
+		"peer 2: ended the run: disk full; of site b": {comm.Refused("a sum of 3"), comm.Refused("a sum of 4"), full},
+		"a sum of 3: a member sent a false one, and the sum does not show which": {comm.Refused("a sum of 3"),
+			comm.Refused("a sum of 4"), nil},
 	} {
 		_, gs := groups(3, netsim.Config{})
 		for r, err := range each(gs, func(g *comm.Group) error {
@@ -210,7 +225,8 @@ func TestRefusalsOfAll(t *testing.T) {
 			}
 			return g.Refuse(t.Context(), fmt.Errorf("round 3: %w", err))
 		}) {
-			if err == nil || strings.ReplaceAll(err.Error(), "round 3: ", "") != want || !errors.Is(err, comm.ErrRefused) {
+			if err == nil || strings.ReplaceAll(err.Error(), "round 3: ", "") != want ||
+				!errors.Is(err, comm.ErrRefused) {
 				t.Errorf("peer %d: %v, must be %q", r, err, want)
 			}
 			if r == 1 && errs[1] == full && strings.Contains(want, "peer 1") && !errors.Is(err, full) {
@@ -236,8 +252,8 @@ func TestRefuseNothingElse(t *testing.T) {
 	must(t, each(gs, func(g *comm.Group) error { return g.Barrier(t.Context()) }))
 }
 
-// TestForeignEndings checks what peers make of why another member ends the run: a malformed one is an error, and its text is shown
-// without control characters.
+// TestForeignEndings checks what peers make of why another member ends the run: a malformed one is an error, and its
+// text is shown without control characters.
 func TestForeignEndings(t *testing.T) {
 	body := func(culprit, by byte, text string) []byte {
 		return append([]byte{culprit, 0, 0, 0, by, 0, 0, 0}, text...)
@@ -263,7 +279,8 @@ func TestForeignEndings(t *testing.T) {
 			net := netsim.New(3, netsim.Config{})
 			g := comm.NewGroup(net.Transport(0), 0, 3)
 			head := make([]byte, comm.HeaderLen)
-			head[0], head[1], head[2], head[8], head[9] = 2, 7, byte(comm.Control), byte(len(test.body)), byte(len(test.body)>>8)
+			head[0], head[1], head[2], head[8], head[9] = 2, 7, byte(comm.Control), byte(len(test.body)),
+				byte(len(test.body)>>8)
 			if strings.HasPrefix(name, "lost") {
 				head[1] = 8
 			}

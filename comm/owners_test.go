@@ -55,12 +55,14 @@ func TestOwnersAndTrees(t *testing.T) {
 				x := comm.NewIntegers(32, n)
 				x.Add(slices.Repeat([]byte{1, 0, 0, 0}, n))
 				_, err := g.SumIntegers(context.Background(), comm.ReduceID{}, nil, func(int, int, int) {}, x)
-				if want := slices.Repeat([]byte{byte(size), byte(size >> 8), 0, 0}, n); err == nil && !slices.Equal(x.B, want) {
+				if want := slices.Repeat([]byte{byte(size), byte(size >> 8), 0, 0}, n); err == nil &&
+					!slices.Equal(x.B, want) {
 					err = errors.New("the sum is not the number of members")
 				}
 				return err
 			})
-			t.Logf("%d members, %d integers: owners %v, %d messages, of one member at most %d", size, n, owned, messages, most)
+			t.Logf("%d members, %d integers: owners %v, %d messages, of one member at most %d", size, n, owned,
+				messages, most)
 			if most > 2*size {
 				t.Errorf("%d members, %d integers: a member must send few messages (got %d)", size, n, most)
 			}
@@ -68,9 +70,11 @@ func TestOwnersAndTrees(t *testing.T) {
 				took, messages, most := line(func(member comm.Transport, rank int) error {
 					return overTree(member, rank, size, arity, 4*n)
 				})
-				t.Logf("%d members, %d integers: a tree of fan-out %d %v, %d messages, of one member at most %d", size, n, arity, took, messages, most)
+				t.Logf("%d members, %d integers: a tree of fan-out %d %v, %d messages, of one member at most %d", size,
+					n, arity, took, messages, most)
 				if took < owned {
-					t.Errorf("%d members, %d integers: owners must be faster than a tree (got %v, fan-out %d %v)", size, n, owned, arity, took)
+					t.Errorf("%d members, %d integers: owners must be faster than a tree (got %v, fan-out %d %v)", size,
+						n, owned, arity, took)
 				}
 			}
 		}

@@ -53,7 +53,8 @@ var ops = []struct {
 
 func reduction(update, counts, meta int) func(*testing.T, *comm.Group) error {
 	return func(t *testing.T, g *comm.Group) error {
-		_, err := g.Reduce(t.Context(), &comm.Contribution{Update: make([]float32, update), Counts: make([]int64, counts), Meta: make([]byte, meta)})
+		_, err := g.Reduce(t.Context(), &comm.Contribution{Update: make([]float32, update),
+			Counts: make([]int64, counts), Meta: make([]byte, meta)})
 		return err
 	}
 }
@@ -84,7 +85,8 @@ func stream(ask func(s *comm.Stream, from []int)) func(*testing.T, *comm.Group) 
 			others = append(others, (g.Rank()+k)%4)
 		}
 		s, err := g.Stream(t.Context(), comm.Halo, "rows", comm.Lane{Out: n, In: n, Unit: 4,
-			Fill: func(_, _ int, dst []byte) []byte { return dst }, Take: func(int, int, int, []byte) error { return nil }})
+			Fill: func(_, _ int, dst []byte) []byte { return dst },
+			Take: func(int, int, int, []byte) error { return nil }})
 		if err != nil {
 			return err
 		}
@@ -96,8 +98,8 @@ func stream(ask func(s *comm.Stream, from []int)) func(*testing.T, *comm.Group) 
 	}
 }
 
-// TestWaits compares Trips, the messages that a member waits for one after another, with the time that operations take over
-// links that only add latency, and Messages with those that the network carried.
+// TestWaits compares Trips, the messages that a member waits for one after another, with the time that operations take
+// over links that only add latency, and Messages with those that the network carried.
 func TestWaits(t *testing.T) {
 	const latency = 30 * time.Millisecond
 	for _, op := range ops {

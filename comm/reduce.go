@@ -6,7 +6,8 @@ import (
 )
 
 // ReduceID names one reduction of a run. No two reductions of a run have the same: masks and noise may be derived from
-// it. A stage or round that is done again, since a peer was lost or parameters differed, has another Generation or Step.
+// it. A stage or round that is done again, since a peer was lost or parameters differed, has another Generation or
+// Step.
 type ReduceID struct {
 	Generation uint64 // how often the run has begun or gone on
 	Stage      int    // 0 where a run has no stages
@@ -38,11 +39,12 @@ func (id ReduceID) String() string {
 // 2/(1+m): 3 integers for 4 to 7 members, 5 for three, 7 for two. What exceeds them is left out, so a Residual is
 // needed and limits are not possible.
 type Contribution struct {
-	ID      ReduceID
-	Update  []float32 // summed; a Reducer may add noise to it or mask it
-	Bits    int       // of a number of Update that travels: 0: float32; 4, 8, 16, 32, 64: for at most MaxMembers(Bits) members
-	Columns int       // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
-	Parts   []int     // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
+	ID     ReduceID
+	Update []float32 // summed; a Reducer may add noise to it or mask it
+	// of a number of Update that travels: 0: float32; 4, 8, 16, 32, 64: for at most MaxMembers(Bits) members
+	Bits    int
+	Columns int   // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
+	Parts   []int // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
 
 	// A Reducer that sums in fixed point in any case uses Columns and Parts without Bits as well.
 
@@ -52,18 +54,18 @@ type Contribution struct {
 
 	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked
 
-	// With CountBits, 16 or 32, numbers of Counts travel as so many bits each, which takes fewer bytes and gives the same sums:
-	// those that are at least 0 at every member and whose sum is below 2^CountBits, whatever the members' data are. Wide says
-	// which ones are not so, nil: none; they travel as several. 0: 64 bits each.
+	// With CountBits, 16 or 32, numbers of Counts travel as so many bits each, which takes fewer bytes and gives the
+	// same sums: those that are at least 0 at every member and whose sum is below 2^CountBits, whatever the members'
+	// data are. Wide says which ones are not so, nil: none; they travel as several. 0: 64 bits each.
 	CountBits int
 	Wide      func(i int) bool
 
 	Meta   []byte // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
 	Common int    // the first so many bytes of Meta must be the same at all members; masks depend on them
 
-	// What another member's part of Update[i] and Counts[i] may be, whatever its data are; nil: any finite number. A part
-	// beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no such
-	// parts have by that of who summed, at each member.
+	// What another member's part of Update[i] and Counts[i] may be, whatever its data are; nil: any finite number. A
+	// part beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no
+	// such parts have by that of who summed, at each member.
 	UpdateLimit, CountLimit func(i int) Limit
 }
 
@@ -84,8 +86,8 @@ type Reduced struct {
 	Without bool // this member's part is not in the sums: it came too late (package leaf)
 }
 
-// Reducer reduces contributions of the members: in the clear (Group) or privately (privacy/secagg). The sums are the same
-// bits at every member, whatever was done to them.
+// Reducer reduces contributions of the members: in the clear (Group) or privately (privacy/secagg). The sums are the
+// same bits at every member, whatever was done to them.
 type Reducer interface {
 	Reduce(ctx context.Context, c *Contribution) (Reduced, error)
 }

@@ -90,8 +90,8 @@ func (e ending) error() error {
 	return &PeerError{Rank: e.culprit, Op: "ended the run", Err: e}
 }
 
-// settle tells the other members why the run ends and hears what they have found. All take the refusal whose culprit the
-// most blame, and of these the one by the lowest rank. Members that find the same at home are not to blame.
+// settle tells the other members why the run ends and hears what they have found. All take the refusal whose culprit
+// the most blame, and of these the one by the lowest rank. Members that find the same at home are not to blame.
 func (g *Group) settle(ctx context.Context, err error) error {
 	e, known := errors.AsType[ending](err)
 	if !known || e.by < 0 {

@@ -60,7 +60,8 @@ func roundingEdges(limit float64) (x []float32) {
 		}
 	}
 	for n := range 200 {
-		for _, at := range []float64{float64(n), math.Ldexp(1, 23) - float64(n)/2, limit - float64(n), limit/2 + float64(n)} {
+		for _, at := range []float64{float64(n), math.Ldexp(1, 23) - float64(n)/2, limit - float64(n),
+			limit/2 + float64(n)} {
 			tie := float32(at + 0.5)
 			x = append(x, float32(at), tie, math.Nextafter32(tie, 0), math.Nextafter32(tie, math.MaxFloat32))
 		}

@@ -35,7 +35,8 @@ func TestSilentMemberIsNamed(t *testing.T) {
 					return nil
 				})
 				fault, ok := errors.AsType[*comm.PeerError](named[0])
-				if !ok || fault.Rank != 2 || !errors.Is(named[0], comm.ErrSilent) || !strings.Contains(named[0].Error(), "still waiting for 2: no progress for 1m0s") {
+				if !ok || fault.Rank != 2 || !errors.Is(named[0], comm.ErrSilent) ||
+					!strings.Contains(named[0].Error(), "still waiting for 2: no progress for 1m0s") {
 					t.Errorf("member 0: %v, must be a PeerError of peer 2", named[0])
 				}
 			})

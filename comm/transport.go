@@ -53,8 +53,8 @@ const (
 
 func (d Door) String() string { return [...]string{"halo", "reduce", "control"}[d] }
 
-// SpareFrames keeps frames that were received and are done with, for those to come. A Transport has one behind Free. The
-// zero SpareFrames is ready to use, by several goroutines.
+// SpareFrames keeps frames that were received and are done with, for those to come. A Transport has one behind Free.
+// The zero SpareFrames is ready to use, by several goroutines.
 type SpareFrames struct {
 	mu     sync.Mutex
 	frames [][]byte

@@ -13,12 +13,12 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// nodesFor returns the number of a site's nodes on which its own attacks train a model within limit. Of larger sites they
-// take that many, evenly.
+// nodesFor returns the number of a site's nodes on which its own attacks train a model within limit. Of larger sites
+// they take that many, evenly.
 func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()), 1000), 5000) }
 
-// Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns what
-// they recover.
+// Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns
+// what they recover.
 func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Duration) (string, error) {
 	switch {
 	case !d.Plan.Federated():

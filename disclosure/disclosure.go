@@ -196,7 +196,8 @@ func rough(p plan.Plan) bool {
 // before a run what leaves them, rounds must not depend on the links of others.
 func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	if len(p.Members) > 0 {
-		return 0, errors.New("round_steps must be at least 1 for task links by method mini-batch with members (got 0): how many steps an epoch has depends on links of the other sites")
+		return 0, errors.New("round_steps must be at least 1 for task links by method mini-batch with members " +
+			"(got 0): how many steps an epoch has depends on links of the other sites")
 	}
 	c, err := p.Links(own)
 	if err != nil {
@@ -219,7 +220,8 @@ func merged(a, b []Line) []Line {
 			continue
 		}
 		h := &a[k]
-		h.Times, h.Least, h.Most, h.Sum = max(h.Times, m.Times), min(h.Least, m.Least), max(h.Most, m.Most), max(h.Sum, m.Sum)
+		h.Times, h.Least, h.Most, h.Sum = max(h.Times, m.Times), min(h.Least, m.Least), max(h.Most, m.Most),
+			max(h.Sum, m.Sum)
 	}
 	slices.SortStableFunc(a, func(x, y Line) int { return order(x.Kind) - order(y.Kind) })
 	return a

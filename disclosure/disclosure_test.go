@@ -21,7 +21,8 @@ import (
 // parts returns a graph in three parts.
 func parts(t *testing.T) []*shard.Shard {
 	t.Helper()
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 90, Train: 0.1, Val: 0.1}, rng.New(2))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 90, Train: 0.1, Val: 0.1},
+		rng.New(2))
 	policy, err := partition.ParsePolicy("by-column")
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +58,8 @@ func of(t *testing.T, text string, own *shard.Shard) *Disclosure {
 	return d
 }
 
-// TestStored: what counts of a row is the values that it stores, whatever the number of columns, and of nodes those that
-// others read.
+// TestStored: what counts of a row is the values that it stores, whatever the number of columns, and of nodes those
+// that others read.
 func TestStored(t *testing.T) {
 	own := parts(t)[1]
 	d := of(t, "", own)
@@ -73,7 +74,8 @@ func TestStored(t *testing.T) {
 		}
 	}
 	slices.Sort(values)
-	if d.Nodes != len(read) || d.Nodes == own.Owned || !slices.Equal(d.Stored, values) || d.Median() != values[len(values)/2] {
+	if d.Nodes != len(read) || d.Nodes == own.Owned || !slices.Equal(d.Stored, values) ||
+		d.Median() != values[len(values)/2] {
 		t.Errorf("%d nodes of %d values; must be %d of %d", d.Nodes, d.Stored, len(read), values)
 	}
 	dense := *own
@@ -89,7 +91,8 @@ func TestStored(t *testing.T) {
 	if got := of(t, "", &wide); got.PerStored(9) != d.PerStored(9) {
 		t.Errorf("columns without a value change the judgement: %v, must be %v", got.PerStored(9), d.PerStored(9))
 	}
-	alone := shard.Whole(dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 90, Train: 0.1, Val: 0.1}, rng.New(2)))
+	alone := shard.Whole(dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 90, Train: 0.1,
+		Val: 0.1}, rng.New(2)))
 	if got := of(t, "", alone); got.Nodes != 0 || got.PerStored(9) != 0 || got.Bytes != 0 {
 		t.Errorf("a site that nobody reads from discloses %+v", got)
 	}
@@ -98,7 +101,8 @@ func TestStored(t *testing.T) {
 // TestJudge: numbers are judged by stored values.
 func TestJudge(t *testing.T) {
 	own := parts(t)[0]
-	policy := admission.Policy{Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden"}, Methods: []string{"class-means", "layer-wise"}, MinMembers: 2}
+	policy := admission.Policy{Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden"},
+		Methods: []string{"class-means", "layer-wise"}, MinMembers: 2}
 	one := of(t, "method: layer-wise\nencoder: pca:16\nlayers: 1", own)
 	share := one.PerStored(16)
 	policy.MaxNumbers = share
@@ -127,8 +131,8 @@ func TestLinesByKind(t *testing.T) {
 	}
 }
 
-// TestSome: of a larger site so many nodes are attacked, first those that others read and those that train, with the edges
-// among them.
+// TestSome: of a larger site so many nodes are attacked, first those that others read and those that train, with the
+// edges among them.
 func TestSome(t *testing.T) {
 	own := parts(t)[1]
 	if all, err := some(own, own.Owned); err != nil || all != own {
@@ -156,7 +160,8 @@ func TestSome(t *testing.T) {
 	}
 }
 
-// TestAttackOfFewColumns: rows of few numeric columns have at most half as many numbers, and the page has what these reveal.
+// TestAttackOfFewColumns: rows of few numeric columns have at most half as many numbers, and the page has what these
+// reveal.
 func TestAttackOfFewColumns(t *testing.T) {
 	own := *parts(t)[1]
 	own.X = graph.Features{Dense: mat.New(own.Owned, 6)}
@@ -165,7 +170,8 @@ func TestAttackOfFewColumns(t *testing.T) {
 	}
 	d := of(t, "method: class-means", &own)
 	text, err := d.Attack(t.Context(), &own, time.Second)
-	if err != nil || d.Fresh < 1 || d.Fresh > 3 || !strings.HasPrefix(text, fmt.Sprintf("%.0f numbers of each node are mixes of its 6 columns", d.Fresh)) {
+	if err != nil || d.Fresh < 1 || d.Fresh > 3 ||
+		!strings.HasPrefix(text, fmt.Sprintf("%.0f numbers of each node are mixes of its 6 columns", d.Fresh)) {
 		t.Errorf("%g numbers of 6 columns are sent, must be 1 to 3: %q, %v", d.Fresh, text, err)
 	}
 	d = of(t, "method: class-means\nhops: 0", &own)

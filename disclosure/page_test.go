@@ -98,24 +98,24 @@ var listed = []struct {
 	title, intro string
 	runs         []listedRun
 }{
-	{"Class means", "Sparse rows are rounded (`coarse_rows`). Class means and maps of numbers exclude a node's own label, residuals do not.",
-		[]listedRun{
-			{"", "method: class-means", 100, 0.1},
-			{"a fifth labelled", "method: class-means", 100, 0.5},
-			{"to 64 features", "method: class-means", 40, 0.1},
-			{"`inductive`", "method: class-means\ninductive: true", 100, 0.1},
-			{"`epsilon`", "method: class-means\nepsilon: 4", 100, 0.1},
-		}},
-	{"Layer-wise", "By default the messages of class means come first (`encoder: pca:K+classes`). With gcn a row's size reveals the degree.",
-		[]listedRun{
-			{"", "method: layer-wise\nencoder: pca:16", 100, 0.1},
-			{"`encoder: mlp`", "method: layer-wise\nencoder: mlp", 100, 0.1},
-			{"`encoder: raw`", "method: layer-wise\nencoder: raw\nmodel: gcn", 100, 0.1},
-			{"`hops: 2`", "method: layer-wise\nencoder: pca:16\nhops: 2", 100, 0.1},
-			{"`local_steps: 4`", "method: layer-wise\nencoder: pca:16\nlocal_steps: 4", 100, 0.1},
-			{"`inductive`", "method: layer-wise\nencoder: pca:16\ninductive: true", 100, 0.1},
-			{"links", "method: layer-wise\ntask: links\nmodel: sage", 100, 0.1},
-		}},
+	{"Class means", "Sparse rows are rounded (`coarse_rows`). Class means and maps of numbers exclude a node's own " +
+		"label, residuals do not.", []listedRun{
+		{"", "method: class-means", 100, 0.1},
+		{"a fifth labelled", "method: class-means", 100, 0.5},
+		{"to 64 features", "method: class-means", 40, 0.1},
+		{"`inductive`", "method: class-means\ninductive: true", 100, 0.1},
+		{"`epsilon`", "method: class-means\nepsilon: 4", 100, 0.1},
+	}},
+	{"Layer-wise", "By default the messages of class means come first (`encoder: pca:K+classes`). " +
+		"With gcn a row's size reveals the degree.", []listedRun{
+		{"", "method: layer-wise\nencoder: pca:16", 100, 0.1},
+		{"`encoder: mlp`", "method: layer-wise\nencoder: mlp", 100, 0.1},
+		{"`encoder: raw`", "method: layer-wise\nencoder: raw\nmodel: gcn", 100, 0.1},
+		{"`hops: 2`", "method: layer-wise\nencoder: pca:16\nhops: 2", 100, 0.1},
+		{"`local_steps: 4`", "method: layer-wise\nencoder: pca:16\nlocal_steps: 4", 100, 0.1},
+		{"`inductive`", "method: layer-wise\nencoder: pca:16\ninductive: true", 100, 0.1},
+		{"links", "method: layer-wise\ntask: links\nmodel: sage", 100, 0.1},
+	}},
 	{"Full batch", "For data of one owner: features are sent, sums are in the clear.",
 		[]listedRun{
 			{"", "method: full-batch", 100, 0.1},
@@ -126,12 +126,12 @@ var listed = []struct {
 			{"`inductive`", "method: full-batch\ninductive: true", 100, 0.1},
 			{"links", "method: full-batch\ntask: links", 100, 0.1},
 		}},
-	{"Mini-batch", "For data of one owner: any site can learn any node's features and edges. The list can be a hundred times what is sent.",
-		[]listedRun{
-			{"", "method: mini-batch", 100, 0.1},
-			{"`inductive`", "method: mini-batch\ninductive: true", 100, 0.1},
-			{"links", "method: mini-batch\ntask: links\nround_steps: 3", 100, 0.1},
-		}},
+	{"Mini-batch", "For data of one owner: any site can learn any node's features and edges. " +
+		"The list can be a hundred times what is sent.", []listedRun{
+		{"", "method: mini-batch", 100, 0.1},
+		{"`inductive`", "method: mini-batch\ninductive: true", 100, 0.1},
+		{"links", "method: mini-batch\ntask: links\nround_steps: 3", 100, 0.1},
+	}},
 }
 
 type listedRun struct {
@@ -140,13 +140,14 @@ type listedRun struct {
 	labelled   float64
 }
 
-// revealed has what messages reveal: a word of the page for the first expression that matches their names. One that none
-// matches has no place on the page yet.
+// revealed has what messages reveal: a word of the page for the first expression that matches their names. One that
+// none matches has no place on the page yet.
 var revealed = []struct {
 	word string
 	name *regexp.Regexp
 }{
-	{"–", regexp.MustCompile(`^(keys|agreement|largest magnitudes|workers|edges of the rows|latency|sums that a site)`)},
+	{"–",
+		regexp.MustCompile(`^(keys|agreement|largest magnitudes|workers|edges of the rows|latency|sums that a site)`)},
 	{"neighbours", regexp.MustCompile(`aggregate|sums of features over hops|with noise|smoothed`)},
 	{"counts", regexp.MustCompile(`^label counts$|counts of links|^nodes with|classes that the model gives`)},
 	{"means", regexp.MustCompile(`of each feature|over each class|weighted by|each hidden column`)},
@@ -155,7 +156,9 @@ var revealed = []struct {
 	{"links", regexp.MustCompile(`ends of links|sampled neighbours|are wanted`)},
 	{"neighbours", regexp.MustCompile(`^gradients of others`)},
 	{"self", regexp.MustCompile(`degrees|is held out|ID and type|^type`)},
-	{"fit", regexp.MustCompile(`validation|sum and sum of squares of each column|scale of the errors|held out|losses|bytes sent|figures of`)},
+	{"fit",
+		regexp.MustCompile(
+			`validation|sum and sum of squares of each column|scale of the errors|held out|losses|bytes sent|figures of`)},
 	{"row", regexp.MustCompile(`^(columns of the node|logits|features|input of|rows of)`)},
 }
 
@@ -171,7 +174,8 @@ var hops, layers = regexp.MustCompile(`over \d+ (hop|step)s?`), regexp.MustCompi
 // messagesOf returns what a run sends, in order; messages that differ only by layer or hop are one.
 func messagesOf(t *testing.T, run listedRun) (all []listedMessage) {
 	t.Helper()
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 3000, Sites: 3, Classes: 5, Words: 8, Columns: run.columns, Train: run.labelled, Val: 0.1}, rng.New(2))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 3000, Sites: 3, Classes: 5, Words: 8, Columns: run.columns,
+		Train: run.labelled, Val: 0.1}, rng.New(2))
 	policy, err := partition.ParsePolicy("by-column")
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +253,8 @@ func TestWhatLeavesPage(t *testing.T) {
 		}
 	}
 	if held, err := os.ReadFile(page); err != nil || !bytes.Equal(held, b.Bytes()) {
-		t.Errorf("%s must be what the lists have: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure (%v)", page, err)
+		t.Errorf("%s must be what the lists have: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure (%v)",
+			page, err)
 	}
 }
 

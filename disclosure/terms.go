@@ -88,7 +88,8 @@ type request struct {
 	sends func() (*Disclosure, error) // what leaves the site (nil = no row of a shard)
 }
 
-// Approval returns what one connection may send (nil = anything). Sums with phones are of shares: nothing is asked about them.
+// Approval returns what one connection may send (nil = anything). Sums with phones are of shares: nothing is asked
+// about them.
 func (r request) Approval() (comm.Approval, error) {
 	if r.sends == nil || r.ClassMeans.Leaves > 0 {
 		return nil, nil
@@ -112,7 +113,8 @@ func (r request) Allowed(policy admission.Policy) error {
 	return of.Judge(policy)
 }
 
-// Releases returns how many runs follow one another, and how many numbers of each node they release, for the ledger of runs.
+// Releases returns how many runs follow one another, and how many numbers of each node they release, for the ledger of
+// runs.
 func (r request) Releases() (runs int, numbers float64, err error) {
 	of, err := r.sends()
 	if err != nil {
@@ -162,7 +164,8 @@ func CheckSite(p plan.Plan, own *shard.Shard, rank int) error {
 // Seated returns an error unless a shard is that of the member of p of that rank.
 func Seated(p plan.Plan, own *shard.Shard, rank int) error {
 	if own.Rank != rank || own.Parts != len(p.Members) {
-		return fmt.Errorf("the shard is part %d of %d, but this peer (%s) is number %d of the %d in the plan", own.Rank, own.Parts, p.Members[rank].Name, rank, len(p.Members))
+		return fmt.Errorf("the shard is part %d of %d, but this peer (%s) is number %d of the %d in the plan", own.Rank,
+			own.Parts, p.Members[rank].Name, rank, len(p.Members))
 	}
 	return nil
 }
@@ -170,7 +173,8 @@ func Seated(p plan.Plan, own *shard.Shard, rank int) error {
 // Meet connects the members of p and calls do at each of them, for something other than training.
 // All must call Meet with the same plan file and the same purpose in what. An error of do is
 // returned as an *InputError, unless a peer failed or ctx has ended.
-func Meet(ctx context.Context, p plan.Plan, s session.Site, what string, do func(context.Context, *session.Session) error) error {
+func Meet(ctx context.Context, p plan.Plan, s session.Site, what string,
+	do func(context.Context, *session.Session) error) error {
 	hello := p2p.Hello{Plan: sha256.Sum256(append([]byte(what+"\n"), s.Gate.PlanText...)), PlanText: p.Agreed()}
 	return MeetAs(ctx, p, s, what, hello, nil, func(ctx context.Context, at *session.Session) error {
 		err := do(ctx, at)

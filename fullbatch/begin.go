@@ -80,7 +80,8 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 	return t.plan(ctx)
 }
 
-// learnDegrees asks the other workers for the degrees of a's halo, where weights of edges are made of those of both ends.
+// learnDegrees asks the other workers for the degrees of a's halo, where weights of edges are made of those of both
+// ends.
 func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
 	needed := t.Model.Spec.Encoder.Hops > 0 || t.Model.Spec.CorrectSmooth != nil
 	for _, u := range t.units {
@@ -221,7 +222,8 @@ func (t *Trainer) plan(ctx context.Context) error {
 			continue
 		}
 		if len(flags) != len(t.units) {
-			return &comm.PeerError{Rank: q, Op: "plan", Err: fmt.Errorf("flags must name %d layers (got %d)", len(t.units), len(flags))}
+			return &comm.PeerError{Rank: q, Op: "plan",
+				Err: fmt.Errorf("flags must name %d layers (got %d)", len(t.units), len(flags))}
 		}
 		for k, f := range flags {
 			if h := t.train.parts[k].far; h != nil {
@@ -248,7 +250,8 @@ func (t *Trainer) keep(k int, left *int64, again []byte) train.Event {
 		p.Kept, p.Text = size(t.seen.z), "the aggregate of the features never changes"
 		return p
 	case h == nil:
-		p.Rows, p.Width, p.Kept, p.Text = t.shard.Halo(), t.input.Cols(), size(t.rows)-size(t.input), "the features never change"
+		p.Rows, p.Width, p.Kept, p.Text = t.shard.Halo(), t.input.Cols(), size(t.rows)-size(t.input),
+			"the features never change"
 		return p
 	}
 	for _, b := range h.blocks {
@@ -261,7 +264,8 @@ func (t *Trainer) keep(k int, left *int64, again []byte) train.Event {
 	for i := range h.blocks {
 		b := &h.blocks[i]
 		bytes := 4 * int64(len(b.nodes)) * int64(p.Width)
-		b.keep = t.config.Fetch == "sa" || t.config.Fetch == "oneshot" || t.config.Fetch == "auto" && (t.config.Memory == 0 || bytes <= *left)
+		b.keep = t.config.Fetch == "sa" || t.config.Fetch == "oneshot" ||
+			t.config.Fetch == "auto" && (t.config.Memory == 0 || bytes <= *left)
 		if b.keep {
 			*left -= bytes
 			p.Kept += bytes

@@ -27,8 +27,8 @@ func manyDraws(t *testing.T) int {
 	return 500
 }
 
-// TestSampleIsUnbiased: over many draws the mean of a sum over sampled halo rows, and of its gradient, is that over all of
-// them, within four and a half standard deviations; and the rows that travel are the share that was asked for.
+// TestSampleIsUnbiased: over many draws the mean of a sum over sampled halo rows, and of its gradient, is that over all
+// of them, within four and a half standard deviations; and the rows that travel are the share that was asked for.
 func TestSampleIsUnbiased(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: a statistic of hundreds of steps")
@@ -46,7 +46,8 @@ func TestSampleIsUnbiased(t *testing.T) {
 	var sent, halo int64
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
+		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1,
+			key: rng.New(2)}
 		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}
@@ -97,7 +98,9 @@ func TestSampleIsUnbiased(t *testing.T) {
 			for i, w := range want.Data {
 				sigma := math.Sqrt(max(square[k][i]-mean[k][i]*mean[k][i], 0) / float64(draws))
 				if off := math.Abs(mean[k][i] - float64(w)); off > 4.5*sigma+1e-5 {
-					t.Errorf("worker %d, of sum and gradient %d, value %d: mean %g over %d draws, exactly %g: off by %g, one standard deviation is %g", tr.shard.Rank, k, i, mean[k][i], draws, w, off, sigma)
+					t.Errorf("worker %d, of sum and gradient %d, value %d: mean %g over %d draws, exactly %g: "+
+						"off by %g, one standard deviation is %g", tr.shard.Rank, k, i, mean[k][i], draws, w, off,
+						sigma)
 				}
 			}
 		}
@@ -167,7 +170,8 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 	c.Boundary = 0.3
 	workers(t, c, cut(t, g, "uneven", 3), func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1, key: rng.New(2)}
+		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, wire.Coding{}), ahead: 1,
+			key: rng.New(2)}
 		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}
@@ -198,7 +202,8 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 		p.far.share = 1
 		want := pass()
 		p.far.share = 0.3
-		mean, square := [2][]float64{make([]float64, n), make([]float64, n)}, [2][]float64{make([]float64, n), make([]float64, n)}
+		mean, square := [2][]float64{make([]float64, n), make([]float64, n)},
+			[2][]float64{make([]float64, n), make([]float64, n)}
 		for e := range uint64(draws) {
 			tr.line.epoch = e
 			for k, x := range pass() {
@@ -212,7 +217,9 @@ func TestSampleOfHopsIsUnbiased(t *testing.T) {
 			for i, w := range want[k].Data {
 				sigma := math.Sqrt(max(square[k][i]-mean[k][i]*mean[k][i], 0) / float64(draws))
 				if off := math.Abs(mean[k][i] - float64(w)); off > 4.5*sigma+1e-5 {
-					t.Errorf("worker %d, of sum and gradient %d, value %d: mean %g over %d draws, exactly %g: off by %g, one standard deviation is %g", tr.shard.Rank, k, i, mean[k][i], draws, w, off, sigma)
+					t.Errorf("worker %d, of sum and gradient %d, value %d: mean %g over %d draws, exactly %g: "+
+						"off by %g, one standard deviation is %g", tr.shard.Rank, k, i, mean[k][i], draws, w, off,
+						sigma)
 				}
 			}
 		}
@@ -252,7 +259,8 @@ func TestNoBoundary(t *testing.T) {
 
 // TestBoundaryIsChecked: a sample of what is no sum would be biased.
 func TestBoundaryIsChecked(t *testing.T) {
-	for boundary, ok := range map[float32]bool{1: true, 0: true, 0.1: false, 1.5: false, -0.1: false, float32(math.NaN()): false} {
+	for boundary, ok := range map[float32]bool{1: true, 0: true, 0.1: false, 1.5: false, -0.1: false,
+		float32(math.NaN()): false} {
 		c := Defaults(models(9)["gat"])
 		c.Boundary = boundary
 		if err := c.Validate(); (err == nil) != ok {

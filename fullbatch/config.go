@@ -1,7 +1,7 @@
 // Package fullbatch trains all layers of a model jointly on the whole graph, one step an epoch, over any number of
 // workers that each hold a part of it: the same curve for any number, up to rounding. A layer's halo rows are fetched
-// while it is computed, part by part if wanted (sequential aggregation and rematerialisation; Mostafa, MLSys 2022). With
-// one worker it is the ordinary end-to-end training of a graph neural network, the baseline of every comparison.
+// while it is computed, part by part if wanted (sequential aggregation and rematerialisation; Mostafa, MLSys 2022).
+// With one worker it is the ordinary end-to-end training of a graph neural network, the baseline of every comparison.
 //
 // Letters in comments: N nodes, F in, H hidden, C classes, K workers.
 package fullbatch
@@ -24,21 +24,23 @@ type Config struct {
 
 	Fetch string `json:"fetch"` // how a layer's halo rows arrive: "sar", "sa", "oneshot" or "auto" (Fetches)
 
-	// Boundary is the fraction of the halo rows that travel in a training step. 1: all. Between 0 and 1: a sample that every
-	// step draws anew, the sums divided by the fraction and weighted by the degrees of the whole graph, so that they are
-	// unbiased. 0: none; the edges between workers are left out, also from degrees. Features of the halo, fetched once, and
-	// whatever is validated or tested are exact in any case but training by 0.
+	// Boundary is the fraction of the halo rows that travel in a training step. 1: all. Between 0 and 1: a sample that
+	// every step draws anew, the sums divided by the fraction and weighted by the degrees of the whole graph, so that
+	// they are unbiased. 0: none; the edges between workers are left out, also from degrees. Features of the halo,
+	// fetched once, and whatever is validated or tested are exact in any case but training by 0.
 	Boundary float32 `json:"boundary"`
 
 	Links *links.Config `json:"links,omitempty"` // of task links; nil: nodes have labels
 
-	Order    string `json:"order"` // of summation: "any" (as rows arrive), or "fixed": the same bits in every run
-	Prefetch int    `json:"-"`     // blocks of rows, and of gradients, in flight while one is being computed; at least 0
-	Memory   int64  `json:"-"`     // bytes of halo rows that this worker may hold although it could fetch them again; 0: no limit
+	Order string `json:"order"` // of summation: "any" (as rows arrive), or "fixed": the same bits in every run
+	// blocks of rows, and of gradients, in flight while one is being computed; at least 0
+	Prefetch int `json:"-"`
+	// bytes of halo rows that this worker may hold although it could fetch them again; 0: no limit
+	Memory int64 `json:"-"`
 }
 
-// Fetches are the ways in which a layer's halo rows come. "sar" fetches them peer by peer, drops what has been added up,
-// and fetches it again for the gradient if that reads it; "sa" keeps it instead; "oneshot" fetches all at once, and
+// Fetches are the ways in which a layer's halo rows come. "sar" fetches them peer by peer, drops what has been added
+// up, and fetches it again for the gradient if that reads it; "sa" keeps it instead; "oneshot" fetches all at once, and
 // keeps. "auto" keeps what fits in Memory.
 var Fetches = []string{"sar", "sa", "oneshot", "auto"}
 
@@ -63,19 +65,27 @@ func (c Config) Validate() error {
 		}
 	}
 	errs = append(errs, c.Links.Check(c.Config))
-	fault(c.Links != nil && c.Boundary != 1, "boundary must be exact for task links (got %g): a link needs the rows of both ends", c.Boundary)
+	fault(c.Links != nil && c.Boundary != 1,
+		"boundary must be exact for task links (got %g): a link needs the rows of both ends", c.Boundary)
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)
-	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are those of every node, also of validation and test nodes; use norm (of each row)")
+	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are those of "+
+		"every node, also of validation and test nodes; use norm (of each row)")
 	fault(c.Order != "any" && c.Order != "fixed", "order must be any or fixed (got %q)", c.Order)
 	fault(c.Prefetch < 0, "prefetch must be at least 0 (got %d)", c.Prefetch)
 	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)
-	fault(c.Spec.Encoder.Kind == "pca", "encoder must be raw, mlp or embedding (got pca): end to end the first layer learns its own projection")
-	fault(c.Rows.Columns, "rows must have scales of their own end to end: they travel in pieces, each before the next is known")
+	fault(c.Spec.Encoder.Kind == "pca",
+		"encoder must be raw, mlp or embedding (got pca): end to end the first layer learns its own projection")
+	fault(c.Rows.Columns,
+		"rows must have scales of their own end to end: they travel in pieces, each before the next is known")
 	for i, l := range c.Spec.Layers {
-		fault(max(l.In, l.Out) > train.MaxColumns && c.Rows.Values != "", "rows must be float32 for layers[%d] (got %s): it has %d columns, and %d is the most that another coding takes", i, c.Rows.Values, max(l.In, l.Out), train.MaxColumns)
+		fault(max(l.In, l.Out) > train.MaxColumns && c.Rows.Values != "",
+			"rows must be float32 for layers[%d] (got %s): it has %d columns, and %d is the most that "+
+				"another coding takes", i, c.Rows.Values, max(l.In, l.Out), train.MaxColumns)
 		conv, _ := nn.ConvolutionNamed(l.Conv)
-		fault(l.Hops > 1 && !conv.Propagates && (i > 0 || c.Spec.Encoder.Kind != "raw"), "hops must be 1 for layers[%d] (got %d): end to end only %s, and the first layer on raw features, aggregate more than once",
-			i, l.Hops, strings.Join(nn.Convolutions(func(c nn.Convolution) bool { return c.Propagates }), ", "))
+		fault(l.Hops > 1 && !conv.Propagates && (i > 0 || c.Spec.Encoder.Kind != "raw"),
+			"hops must be 1 for layers[%d] (got %d): end to end only %s, and the first layer on raw features, "+
+				"aggregate more than once", i, l.Hops,
+			strings.Join(nn.Convolutions(func(c nn.Convolution) bool { return c.Propagates }), ", "))
 	}
 	return errors.Join(errs...)
 }
@@ -87,7 +97,8 @@ func (c Config) validateBoundary() error {
 	var errs []error
 	for i, l := range c.Spec.Layers {
 		if conv, _ := nn.ConvolutionNamed(l.Conv); c.Boundary > 0 && c.Boundary < 1 && conv.Aggregates && !conv.Linear {
-			errs = append(errs, fmt.Errorf("boundary must be exact or none for layers[%d] (got sample:%g): the aggregate of %s is not linear, so a sample of it would be biased", i, c.Boundary, l.Conv))
+			errs = append(errs, fmt.Errorf("boundary must be exact or none for layers[%d] (got sample:%g): "+
+				"the aggregate of %s is not linear, so a sample of it would be biased", i, c.Boundary, l.Conv))
 		}
 	}
 	return errors.Join(errs...)

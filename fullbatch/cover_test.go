@@ -30,8 +30,9 @@ func oneWay(g *graph.Graph, key rng.Key) *graph.Graph {
 	return &h
 }
 
-// TestCoverIsExact holds rows, their gradients and those of the parameters to what one worker computes, where sums travel
-// in place of rows and the gradients of sums in place of those of rows: weighted, directed graphs, 2 to 7 workers.
+// TestCoverIsExact holds rows, their gradients and those of the parameters to what one worker computes, where sums
+// travel in place of rows and the gradients of sums in place of those of rows: weighted, directed graphs, 2 to 7
+// workers.
 func TestCoverIsExact(t *testing.T) {
 	for m, model := range []string{"gcn", "sage", "gin", "gcn of 3 hops", "sage, aggregated once"} {
 		t.Run(model, func(t *testing.T) {
@@ -118,17 +119,19 @@ func TestCoverTraffic(t *testing.T) {
 			}
 			for i := 1; i < len(sent); i++ {
 				if got, want := sent[i]-sent[i-1], 4*2*(8+3)*plan.Total; got != want {
-					t.Errorf("%s, %s: epoch %d sent %d bytes of rows, sums and gradients, want %d", model, exchange, i, got, want)
+					t.Errorf("%s, %s: epoch %d sent %d bytes of rows, sums and gradients, want %d", model, exchange, i,
+						got, want)
 				}
 			}
 		}
 	}
 }
 
-// TestGradientOfSums holds what comes back for a sum to finite differences: the owner's rows move, and the loss, which is
-// linear in what the other worker makes of the sum, with them.
+// TestGradientOfSums holds what comes back for a sum to finite differences: the owner's rows move, and the loss, which
+// is linear in what the other worker makes of the sum, with them.
 func TestGradientOfSums(t *testing.T) {
-	sums := &graph.CSR{NumDst: 2, NumSrc: 4, RowPtr: []int64{0, 3, 5}, Col: []int32{0, 1, 3, 1, 2}, Weight: []float32{0.5, 2, 1, 3, 0.25}}
+	sums := &graph.CSR{NumDst: 2, NumSrc: 4, RowPtr: []int64{0, 3, 5}, Col: []int32{0, 1, 3, 1, 2},
+		Weight: []float32{0.5, 2, 1, 3, 0.25}}
 	f := &fetching{halo: &halo{sums: []*graph.CSR{nil, sums}}, give: [][]int32{nil, {2}}, room: make([][]float32, 2)}
 	key, d := rng.New(7), 3
 	z, ds := make([]float32, 4*d), make([]float32, 3*d) // one row and two sums go to peer 1

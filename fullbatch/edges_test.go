@@ -23,7 +23,8 @@ func partners(t *testing.T, n int) *graph.Graph {
 	for i := range n {
 		g.X.Dense.Set(i, colour(i), 1)
 		g.Labels.Class = append(g.Labels.Class, int32(colour(i^1)))
-		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Train, graph.Val, graph.Test}[key.Fold(1).Uint64(uint64(i))%4])
+		g.Split = append(g.Split,
+			[]graph.Split{graph.Train, graph.Train, graph.Val, graph.Test}[key.Fold(1).Uint64(uint64(i))%4])
 		if i%2 == 0 {
 			src, dst, row = append(src, int32(i)), append(dst, int32(i+1)), append(row, 1)
 		}
@@ -40,8 +41,8 @@ func partners(t *testing.T, n int) *graph.Graph {
 	return g
 }
 
-// TestColumnsOfEdgesMatter: where the class depends on the column of an edge, the layers that read it learn the class, over
-// one worker and over three, and those that do not cannot.
+// TestColumnsOfEdgesMatter: where the class depends on the column of an edge, the layers that read it learn the class,
+// over one worker and over three, and those that do not cannot.
 func TestColumnsOfEdgesMatter(t *testing.T) {
 	g := partners(t, 500)
 	for _, k := range []struct {
@@ -57,14 +58,15 @@ func TestColumnsOfEdgesMatter(t *testing.T) {
 			if c.EdgeColumns {
 				l.EdgeColumns = 1
 			}
-			spec := nn.Spec{Task: "single", Features: 4, Classes: 4, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "raw", Out: 4},
-				Layers: []nn.LayerSpec{l}}
+			spec := nn.Spec{Task: "single", Features: 4, Classes: 4, LayerOutput: nn.Hidden,
+				Encoder: nn.EncoderSpec{Kind: "raw", Out: 4}, Layers: []nn.LayerSpec{l}}
 			config := Defaults(spec)
 			config.Rounds, config.Optimizer.LR, config.Optimizer.Decay = 60, 0.02, 0
 			for _, parts := range []int{1, 3} {
 				got := trained(t, config, cut(t, g, "uneven", parts))[0].Result().Final().Test
 				if !(got >= k.least && got <= k.most) {
-					t.Errorf("%s over %d workers: the test accuracy must be %g to %g (got %.3f)", k.model, parts, k.least, k.most, got)
+					t.Errorf("%s over %d workers: the test accuracy must be %g to %g (got %.3f)", k.model, parts,
+						k.least, k.most, got)
 				}
 			}
 		})

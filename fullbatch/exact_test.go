@@ -122,8 +122,8 @@ func workers(t testing.TB, c Config, shards []*shard.Shard, f func(tr *Trainer, 
 	}, f)
 }
 
-// computed is what one step computes: by layer, the rows that it puts out and the gradient of those that it takes in, by
-// global ID; and the gradients of the parameters.
+// computed is what one step computes: by layer, the rows that it puts out and the gradient of those that it takes in,
+// by global ID; and the gradients of the parameters.
 type computed struct {
 	mu     sync.Mutex
 	h, dx  []mat.Dense
@@ -137,7 +137,8 @@ func onePass(t testing.TB, c Config, shards []*shard.Shard) *computed {
 	n := int(shards[0].Nodes)
 	workers(t, c, shards, func(tr *Trainer, g *comm.Group) error {
 		ctx := context.Background()
-		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, c.Rows), fixed: c.Order == "fixed", ahead: c.Prefetch}
+		tr.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, tr.shard, c.Rows), fixed: c.Order == "fixed",
+			ahead: c.Prefetch}
 		if err := errors.Join(tr.Begin(ctx, g, g), tr.prepare(ctx, g)); err != nil {
 			return err
 		}
@@ -236,7 +237,8 @@ func (p *computed) compare(t testing.TB, want *computed) {
 func models(features int) map[string]nn.Spec {
 	all := make(map[string]nn.Spec)
 	for _, name := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "gine", "rgcn", "rsage", "rgat"} {
-		s := nn.Spec{Task: "single", Features: features, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
+		s := nn.Spec{Task: "single", Features: features, Classes: 3, LayerOutput: nn.Hidden,
+			Encoder: nn.EncoderSpec{Kind: "raw", Out: features}}
 		in := features
 		for k, out := range []int{8, 12, 3} {
 			l := nn.LayerSpec{Conv: name, In: in, Out: out, Hops: 1, Act: "relu", Dropout: 0.3}
@@ -343,8 +345,8 @@ func TestEveryLayerIsExactInAllWays(t *testing.T) {
 	everyLayerIsExact(t, func(int, int, int, int) bool { return true })
 }
 
-// everyLayerIsExact tries the models by number, those numbers of workers, kinds of part and ways to fetch for which tried
-// is true.
+// everyLayerIsExact tries the models by number, those numbers of workers, kinds of part and ways to fetch for which
+// tried is true.
 func everyLayerIsExact(t *testing.T, tried func(model, parts, how, fetch int) bool) {
 	g := traintest.Columned(traintest.Typed(toy(rng.New(1), 90, 9)))
 	all := models(9)

@@ -223,7 +223,8 @@ type fetching struct {
 
 func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 	n := len(h.blocks)
-	f := &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n), taken: make([]bool, n), give: h.give, room: make([][]float32, len(h.give))}
+	f := &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n),
+		taken: make([]bool, n), give: h.give, room: make([][]float32, len(h.give))}
 	if h.share < 1 {
 		f.draw()
 	}

@@ -52,7 +52,8 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 			must := alone.Result().Final()
 			ranks, ok := alone.Links[graph.Test]
 			if !ok || ranks.All.Links == 0 || !(must.Curve[19].Loss < must.Curve[0].Loss) {
-				t.Fatalf("%d links are ranked (%t), losses %v and %v", ranks.All.Links, ok, must.Curve[0].Loss, must.Curve[19].Loss)
+				t.Fatalf("%d links are ranked (%t), losses %v and %v", ranks.All.Links, ok, must.Curve[0].Loss,
+					must.Curve[19].Loss)
 			}
 			for _, parts := range []int{2, 4} {
 				own, mean := int64(0), 0.0
@@ -73,8 +74,10 @@ func TestLinksDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 					for _, one := range theirs.Relations {
 						relations -= one.Links
 					}
-					if many := len(k.relations) > 1; many != (len(theirs.Relations) == len(k.relations)) || many && relations != 0 {
-						t.Errorf("%d relations have figures, of %d links less than all: must be all of %q", len(theirs.Relations), relations, k.relations)
+					if many := len(k.relations) > 1; many != (len(theirs.Relations) == len(k.relations)) ||
+						many && relations != 0 {
+						t.Errorf("%d relations have figures, of %d links less than all: must be all of %q",
+							len(theirs.Relations), relations, k.relations)
 					}
 					within(t, "ranked links", float64(theirs.All.Links), float64(ranks.All.Links), 0)
 					within(t, "mean reciprocal rank", theirs.All.MRR, ranks.All.MRR, 1e-3)

@@ -16,7 +16,8 @@ type StepMemory struct {
 
 // Memory returns what the steps of Run held.
 func (t *Trainer) Memory() StepMemory {
-	m := StepMemory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak), First: size(t.rows) - size(t.input) + size(t.seen.z) + size(t.seen.beside)}
+	m := StepMemory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak),
+		First: size(t.rows) - size(t.input) + size(t.seen.z) + size(t.seen.beside)}
 	if t.full != t.seen {
 		m.First += size(t.full.z) + size(t.full.beside)
 	}

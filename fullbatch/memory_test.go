@@ -35,9 +35,9 @@ func everywhere(n, degree, features int) *graph.Graph {
 	return g
 }
 
-// TestMemoryFallsWithWorkers holds what a worker holds for a step, on a graph that no partition helps, to one part in K of
-// what one worker does, a tenth more, and a constant: a block of halo rows, whose gradients take its place where the gradient
-// reads rows. One exchange at once takes at least twice that with eight workers.
+// TestMemoryFallsWithWorkers holds what a worker holds for a step, on a graph that no partition helps, to one part in K
+// of what one worker does, a tenth more, and a constant: a block of halo rows, whose gradients take its place where the
+// gradient reads rows. One exchange at once takes at least twice that with eight workers.
 func TestMemoryFallsWithWorkers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
@@ -81,7 +81,8 @@ func TestMemoryFallsWithWorkers(t *testing.T) {
 		}
 		t.Logf("%s: %d bytes by sar, %d by oneshot, with 8 workers; %d alone", model, sar, oneshot, one)
 		if 2*sar > oneshot+1<<20 {
-			t.Errorf("%s: one of 8 workers holds %d bytes by sar, %d by oneshot, want at most half", model, sar, oneshot)
+			t.Errorf("%s: one of 8 workers holds %d bytes by sar, %d by oneshot, want at most half", model, sar,
+				oneshot)
 		}
 	}
 }

@@ -112,7 +112,8 @@ func (c Config) addHops(l *train.Messages, layer *nn.Layer, first bool, width in
 		once, name := views, featureRows
 		if c.Memory > 0 || hops > 1 {
 			once, name = hops*(steps+validations+views), layer.Name
-			l.Send(featureRows, "features", hops*views, width, false, c.Rows) // if they are aggregated once, not in each step
+			// if they are aggregated once, not in each step
+			l.Send(featureRows, "features", hops*views, width, false, c.Rows)
 		}
 		l.Send(name, "features", once, width, true, c.Rows)
 		if c.Memory == 0 && hops == 1 {

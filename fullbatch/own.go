@@ -12,9 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// ownRows are the learned rows of nodes without features, of which each worker holds those of its own nodes and changes them
-// by itself. Parameters, in contrast, are what all workers hold and sum. Other workers read a boundary node's row as they read any
-// layer's, and send its gradient back. The methods of nil do nothing.
+// ownRows are the learned rows of nodes without features, of which each worker holds those of its own nodes and changes
+// them by itself. Parameters, in contrast, are what all workers hold and sum. Other workers read a boundary node's row
+// as they read any layer's, and send its gradient back. The methods of nil do nothing.
 type ownRows struct {
 	of    []int32   // [Owned] which row of the table a node has; −1: it has features
 	table mat.Dense // rows×D
@@ -23,8 +23,9 @@ type ownRows struct {
 	opt   *optim.SparseAdam
 }
 
-// newOwnRows returns the rows of the owned nodes of s: of all where their features are but numbers, else of those that are bare.
-// They are drawn by the nodes' global IDs from a normal distribution of variance 1/D. nil: the encoder has none.
+// newOwnRows returns the rows of the owned nodes of s: of all where their features are but numbers, else of those that
+// are bare. They are drawn by the nodes' global IDs from a normal distribution of variance 1/D. nil: the encoder has
+// none.
 func newOwnRows(c Config, s *shard.Shard, key rng.Key) (*ownRows, error) {
 	if c.Spec.Encoder.Kind != "embedding" {
 		return nil, nil
@@ -55,8 +56,8 @@ func newOwnRows(c Config, s *shard.Shard, key rng.Key) (*ownRows, error) {
 	return o, err
 }
 
-// bare reports whether the features of owned node i say no more than its type: there are none, or one column that is 1, as
-// readers of tables make it.
+// bare reports whether the features of owned node i say no more than its type: there are none, or one column that is 1,
+// as readers of tables make it.
 func bare(s *shard.Shard, i int) bool {
 	if s.Types.Count() == 0 {
 		return false
@@ -125,7 +126,8 @@ func (o *ownRows) takeBest() {
 func (o *ownRows) Keep(c *train.Checkpoint) error {
 	steps, first, second := o.opt.State()
 	c.I64["rows/steps"] = []int64{steps}
-	for name, x := range map[string][]float32{"rows/table": o.table.Data, "rows/best": o.best.Data, "rows/first": first, "rows/second": second} {
+	for name, x := range map[string][]float32{"rows/table": o.table.Data, "rows/best": o.best.Data, "rows/first": first,
+		"rows/second": second} {
 		c.F32[name] = x
 	}
 	return nil
@@ -133,8 +135,10 @@ func (o *ownRows) Keep(c *train.Checkpoint) error {
 
 // TakeUp implements train.Kept.
 func (o *ownRows) TakeUp(c *train.Checkpoint) error {
-	if n := len(o.table.Data); len(c.I64["rows/steps"]) != 1 || len(c.F32["rows/table"]) != n || len(c.F32["rows/best"]) != n {
-		return fmt.Errorf("fullbatch: a checkpoint must have the rows of %d nodes (got %d numbers)", o.table.Rows, len(c.F32["rows/table"]))
+	if n := len(o.table.Data); len(c.I64["rows/steps"]) != 1 || len(c.F32["rows/table"]) != n ||
+		len(c.F32["rows/best"]) != n {
+		return fmt.Errorf("fullbatch: a checkpoint must have the rows of %d nodes (got %d numbers)", o.table.Rows,
+			len(c.F32["rows/table"]))
 	}
 	copy(o.table.Data, c.F32["rows/table"])
 	copy(o.best.Data, c.F32["rows/best"])

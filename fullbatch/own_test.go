@@ -21,7 +21,8 @@ import (
 // learned is the configuration of two layers behind rows of 6 numbers.
 func learned(t *testing.T, g *graph.Graph, model string) Config {
 	t.Helper()
-	a := nn.Architecture{Model: model, Task: "single", Features: g.X.Cols(), Classes: 3, Layers: 2, Hidden: 8, Learned: 6}
+	a := nn.Architecture{Model: model, Task: "single", Features: g.X.Cols(), Classes: 3, Layers: 2, Hidden: 8,
+		Learned: 6}
 	if _, ok := g.X.Numbers(); ok {
 		a.Features = 1
 	}
@@ -58,8 +59,8 @@ func typedRows() *graph.Graph {
 	return g
 }
 
-// TestOwnRows: nodes without features learn a row each that their owner alone holds and no sum has, and curves, rows and
-// predictions are those of one worker, over 2 and 4.
+// TestOwnRows: nodes without features learn a row each that their owner alone holds and no sum has, and curves, rows
+// and predictions are those of one worker, over 2 and 4.
 func TestOwnRows(t *testing.T) {
 	bare := toy(rng.New(2), 90, 1)
 	bare.X = graph.Identity(90)
@@ -89,7 +90,8 @@ func TestOwnRows(t *testing.T) {
 				for r, tr := range trained(t, c, cut(t, k.g, "uneven", parts)) {
 					got, must := tr.Result().Final(), one.Result().Final()
 					for i, w := range must.Curve {
-						within(t, fmt.Sprintf("worker %d of %d, loss of epoch %d", r, parts, i), got.Curve[i].Loss, w.Loss, 1e-4)
+						within(t, fmt.Sprintf("worker %d of %d, loss of epoch %d", r, parts, i), got.Curve[i].Loss,
+							w.Loss, 1e-4)
 					}
 					within(t, "test loss", got.TestLoss, must.TestLoss, 1e-4)
 					held += tr.own.table.Rows
@@ -98,7 +100,8 @@ func TestOwnRows(t *testing.T) {
 						if whole := one.own.of[node]; (whole < 0) != (at < 0) {
 							t.Fatalf("node %d has row %d, at one worker row %d", node, at, whole)
 						} else if at >= 0 {
-							near(t, fmt.Sprintf("row of node %d", node), tr.own.table.Row(int(at)), one.own.table.Row(int(whole)))
+							near(t, fmt.Sprintf("row of node %d", node), tr.own.table.Row(int(at)),
+								one.own.table.Row(int(whole)))
 						}
 						near(t, "logits", tr.Logits().Row(i), one.Logits().Row(int(node)))
 					}
@@ -129,8 +132,8 @@ func TestOwnRows(t *testing.T) {
 	}
 }
 
-// TestOwnRowsResume: a run that is cut off goes on from the newest checkpoint that all workers have, each with its own rows, to
-// the same ones; where they have none of the same epoch, it says so.
+// TestOwnRowsResume: a run that is cut off goes on from the newest checkpoint that all workers have, each with its own
+// rows, to the same ones; where they have none of the same epoch, it says so.
 func TestOwnRowsResume(t *testing.T) {
 	g := typedRows()
 	c := learned(t, g, "rgcn")
@@ -165,7 +168,8 @@ func TestOwnRowsResume(t *testing.T) {
 		if from[r] < 4 || from[0] != from[1] {
 			t.Errorf("the workers went on from epochs %v, must be the same and at least 4", from)
 		}
-		if !slices.Equal(tr.own.table.Data, whole[r].own.table.Data) || !slices.Equal(tr.Params.Value, whole[r].Params.Value) {
+		if !slices.Equal(tr.own.table.Data, whole[r].own.table.Data) ||
+			!slices.Equal(tr.Params.Value, whole[r].Params.Value) {
 			t.Errorf("worker %d has other rows than in a run that was not cut off", r)
 		}
 	}

@@ -98,7 +98,8 @@ func (p *pass) forward() (mat.Dense, error) {
 func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	u, q := p.t.units[k], &p.v.parts[k]
 	p.from[k] = p.tape.Mark()
-	in := nn.Input{G: q.near, Remote: q.far != nil, EdgeX: p.t.shard.EdgeX, X: graph.Features{Dense: x}, Z: q.z, Nodes: q.nodes}
+	in := nn.Input{G: q.near, Remote: q.far != nil, EdgeX: p.t.shard.EdgeX, X: graph.Features{Dense: x}, Z: q.z,
+		Nodes: q.nodes}
 	if k == 0 {
 		in.X = p.v.input
 	} else if p.shares(k-1) >= 0 {

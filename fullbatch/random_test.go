@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
-// drawn is a graph of which everything is drawn: one to forty nodes, directed edges, loops among them, between none and all,
-// weights or none, features that may be sparse, and splits that may all be the same but for one training node.
+// drawn is a graph of which everything is drawn: one to forty nodes, directed edges, loops among them, between none and
+// all, weights or none, features that may be sparse, and splits that may all be the same but for one training node.
 func drawn(key rng.Key, features int) *graph.Graph {
 	at := func(what string, i int) float64 { return key.FoldString(what).Float64(uint64(i)) }
 	n := 1 + int(40*at("nodes", 0))
@@ -42,7 +42,8 @@ func drawn(key rng.Key, features int) *graph.Graph {
 	kinds := 1 + int(4*at("splits", 0))
 	for i := range n {
 		g.Labels.Class = append(g.Labels.Class, int32(3*at("label", i)))
-		g.Split = append(g.Split, []graph.Split{graph.Train, graph.Val, graph.Test, graph.None}[int(float64(kinds)*at("split", i))])
+		g.Split = append(g.Split,
+			[]graph.Split{graph.Train, graph.Val, graph.Test, graph.None}[int(float64(kinds)*at("split", i))])
 	}
 	g.Split[int(float64(n)*at("one", 0))] = graph.Train
 	g = traintest.Columned(traintest.Typed(g))
@@ -73,10 +74,13 @@ func TestRandomGraphs(t *testing.T) {
 		name := names[pick("model", len(names))]
 		c := Defaults(all[name])
 		c.Order, c.Prefetch = []string{"any", "fixed"}[pick("order", 2)], pick("prefetch", 4)
-		c.Fetch, c.Exchange = Fetches[pick("fetch", len(Fetches))], train.Exchanges[pick("exchange", len(train.Exchanges))]
+		c.Fetch, c.Exchange = Fetches[pick("fetch", len(Fetches))],
+			train.Exchanges[pick("exchange", len(train.Exchanges))]
 		c.Memory = []int64{0, 1, 300, 3000}[pick("memory", 4)]
 		c.Inductive = pick("inductive", 3) == 0 && !c.Spec.BatchNormed()
-		what := fmt.Sprintf("draw %d: %s, %d nodes, %d edges, %d parts, fetch %s, order %s, exchange %s, prefetch %d, memory %d, inductive %t", k, name, g.N(), g.Adj.NumEdges(), parts, c.Fetch, c.Order, c.Exchange, c.Prefetch, c.Memory, c.Inductive)
+		what := fmt.Sprintf("draw %d: %s, %d nodes, %d edges, %d parts, fetch %s, order %s, exchange %s, "+
+			"prefetch %d, memory %d, inductive %t", k, name, g.N(), g.Adj.NumEdges(), parts, c.Fetch, c.Order,
+			c.Exchange, c.Prefetch, c.Memory, c.Inductive)
 		ok := t.Run(what, func(t *testing.T) {
 			want := onePass(t, c, cut(t, g, "", 1))
 			shards, err := shard.Cut(g, owner, parts)

@@ -35,9 +35,9 @@ func sumCounts(ctx context.Context, r comm.Reducer, id comm.ReduceID, n []int64)
 // little.
 const bucket = 1 << 18
 
-// reduction adds up the workers' gradients while the backward pass goes on: as soon as the gradients of the last
-// layers are whole, while those of the layers before are computed and their rows travel (Li et al., PyTorch Distributed,
-// VLDB 2020, §3.2.3). A sum is taken element by element, so that its bits do not depend on what it is taken with.
+// reduction adds up the workers' gradients while the backward pass goes on: as soon as the gradients of the last layers
+// are whole, while those of the layers before are computed and their rows travel (Li et al., PyTorch Distributed, VLDB
+// 2020, §3.2.3). A sum is taken element by element, so that its bits do not depend on what it is taken with.
 type reduction struct {
 	t      *Trainer
 	r      comm.Reducer // of the gradients that are whole last, when no rows travel any more
@@ -54,10 +54,11 @@ type reduction struct {
 	digests [][]byte // of each worker, by rank
 }
 
-// reduction begins the sums of a step, whose loss is this worker's. All is summed at the end, through r, unless r is the
-// group itself, which then has a second group beside it (comm.Group.Dup).
+// reduction begins the sums of a step, whose loss is this worker's. All is summed at the end, through r, unless r is
+// the group itself, which then has a second group beside it (comm.Group.Dup).
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
-	s := &reduction{t: t, r: r, hi: len(t.Params.Grad), work: make(chan *comm.Contribution, len(t.units)), done: make(chan error, 1)}
+	s := &reduction{t: t, r: r, hi: len(t.Params.Grad), work: make(chan *comm.Contribution, len(t.units)),
+		done: make(chan error, 1)}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	if t.beside {
 		s.beside = t.line.group.Dup()
@@ -74,8 +75,8 @@ func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
 	return s
 }
 
-// ready says that the gradients of unit k, and of all behind it, are whole. Those of the first unit are summed before it
-// returns.
+// ready says that the gradients of unit k, and of all behind it, are whole. Those of the first unit are summed before
+// it returns.
 func (s *reduction) ready(k int) error {
 	lo := s.t.begins[k]
 	if k > 0 && (s.beside == nil || s.hi-lo < s.t.bucket) {

@@ -63,8 +63,8 @@ func TestSumsWhileRowsTravel(t *testing.T) {
 }
 
 // TestNoiseLeavesDigestsAlone trains every kind of model through a reducer that adds noise to updates, with an
-// interruption. No reduction has the name of another, the workers' digests agree all the same, and they end with the same
-// bits.
+// interruption. No reduction has the name of another, the workers' digests agree all the same, and they end with the
+// same bits.
 func TestNoiseLeavesDigestsAlone(t *testing.T) {
 	g := toy(rng.New(2), 120, 9)
 	smoothed := func(c *Config) {
@@ -114,7 +114,8 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 				}
 				return nil
 			})
-			all := workers(t, c, shards, func(tr *Trainer, g *comm.Group) error { return run(context.Background(), tr, g) })
+			all := workers(t, c, shards,
+				func(tr *Trainer, g *comm.Group) error { return run(context.Background(), tr, g) })
 			for r, tr := range all {
 				if !slices.Equal(tr.Params.Value, all[0].Params.Value) {
 					t.Errorf("worker %d has other bits than worker 0", r)
@@ -141,7 +142,8 @@ func TestOtherParametersAreNoticed(t *testing.T) {
 		}
 		err := tr.Run(context.Background(), g, g)
 		var at *comm.PeerError
-		if !errors.As(err, &at) || at.Rank == tr.shard.Rank || !strings.Contains(err.Error(), "parameters differ") || tr.At.Round != 4 {
+		if !errors.As(err, &at) || at.Rank == tr.shard.Rank || !strings.Contains(err.Error(), "parameters differ") ||
+			tr.At.Round != 4 {
 			return fmt.Errorf("error %v at epoch %d, want one at epoch 4 that names the other worker", err, tr.At.Round)
 		}
 		return nil

@@ -43,7 +43,8 @@ func TestNarrowRows(t *testing.T) {
 	for _, s := range shards {
 		halo += s.Halo()
 	}
-	for _, coding := range []wire.Coding{{Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "int8", Compress: "zstd"}, {Values: "int4"}} {
+	for _, coding := range []wire.Coding{{Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"},
+		{Values: "int8", Compress: "zstd"}, {Values: "int4"}} {
 		c.Rows = coding
 		var sent [2]int64
 		run := func() []train.Point {

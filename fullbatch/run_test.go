@@ -67,14 +67,18 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		{"gcn of 3 hops, sparse features", "gcn of 3 hops", traintest.Sparsed(dense), nil},
 		{"sage, blocks", "sage", &few, nil},
 		{"sage, aggregated once, blocks", "sage, aggregated once", &few, nil},
-		{"sage, inductive, balanced", "sage, aggregated once", dense, func(c *Config) { c.Inductive, c.Balanced = true, true }},
+		{"sage, inductive, balanced", "sage, aggregated once", dense,
+			func(c *Config) { c.Inductive, c.Balanced = true, true }},
 		{"gat, sparse, blocks", "gat", traintest.Sparsed(&few), nil},
 		{"gat, features fetched at every step", "gat", dense, func(c *Config) { c.Memory = 1 }},
 		{"gatv2", "gatv2", dense, nil},
-		// By SGD: with few labels some gradients of its columns are nothing but rounding, which Adam would scale up to whole steps.
-		{"gatv2, blocks", "gatv2", &few, func(c *Config) { c.Optimizer = optim.Config{Name: "sgd", LR: 0.05, Momentum: 0.9} }},
+		// By SGD: with few labels some gradients of its columns are nothing but rounding, which Adam would scale up to
+		// whole steps.
+		{"gatv2, blocks", "gatv2", &few,
+			func(c *Config) { c.Optimizer = optim.Config{Name: "sgd", LR: 0.05, Momentum: 0.9} }},
 		{"gine", "gine", traintest.Columned(dense), nil},
-		{"gine, sparse, inductive", "gine", traintest.Columned(traintest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
+		{"gine, sparse, inductive", "gine", traintest.Columned(traintest.Sparsed(dense)),
+			func(c *Config) { c.Inductive = true }},
 		{"gatv2, edges, inductive", "gatv2, edges", traintest.Columned(dense), func(c *Config) { c.Inductive = true }},
 		{"rgat, sparse", "rgat", traintest.Typed(traintest.Sparsed(dense)), nil},
 		{"rsage, inductive, blocks", "rsage", traintest.Typed(&few), func(c *Config) { c.Inductive = true }},
@@ -82,13 +86,15 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		{"gat of scores, encoder mlp", "gat of scores, encoder mlp", dense, nil},
 		{"rgcn, inductive, blocks", "rgcn", traintest.Typed(&few), func(c *Config) { c.Inductive = true }},
 		{"rgcn, sparse", "rgcn", traintest.Typed(traintest.Sparsed(dense)), nil},
-		{"appnp, corrected and smoothed", "appnp", dense, func(c *Config) { c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
+		{"appnp, corrected and smoothed", "appnp", dense,
+			func(c *Config) { c.Spec.CorrectSmooth = &nn.CorrectSmooth{Steps: 5, Correct: 0.9, Smooth: 0.8} }},
 		{"sign, inductive, sparse", "sign", traintest.Sparsed(dense), func(c *Config) { c.Inductive = true }},
 		{"sage, batch norm", "sage, batch norm", dense, nil},
 		{"sage, batch norm, sparse, few labels", "sage, batch norm", traintest.Sparsed(&few), nil},
 		{"gcn, labels given", "gcn", traintest.Sparsed(dense), labelsGiven},
 		{"sage, labels given, blocks, no dropout", "sage, aggregated once", &few, labelsGiven},
-		{"gat, labels given, features fetched at every step", "gat", dense, func(c *Config) { labelsGiven(c); c.Memory = 1 }},
+		{"gat, labels given, features fetched at every step", "gat", dense,
+			func(c *Config) { labelsGiven(c); c.Memory = 1 }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -131,10 +137,11 @@ func labelsGiven(c *Config) {
 	s.Layers[0].In = s.Encoder.Out
 }
 
-// TestLabelsThatAreGivenAreNotLearned: at a step each training node is either an input or learned, the same at its owner
-// as wherever it is halo, and at about the share that was asked for.
+// TestLabelsThatAreGivenAreNotLearned: at a step each training node is either an input or learned, the same at its
+// owner as wherever it is halo, and at about the share that was asked for.
 func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
-	for name, g := range map[string]*graph.Graph{"dense": toy(rng.New(2), 120, 9), "sparse": traintest.Sparsed(toy(rng.New(2), 120, 9))} {
+	for name, g := range map[string]*graph.Graph{"dense": toy(rng.New(2), 120, 9),
+		"sparse": traintest.Sparsed(toy(rng.New(2), 120, 9))} {
 		c := Defaults(models(9)["sage"])
 		labelsGiven(&c)
 		shards := cut(t, g, "uneven", 3)
@@ -142,8 +149,10 @@ func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
 			var mu sync.Mutex
 			learned, given, inputs := make(map[int64]bool), make(map[int64]bool), 0
 			workers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
-				tr.line = &haloLine{ctx: context.Background(), group: group, sender: train.NewSender(group, tr.shard, wire.Coding{})}
-				if err := errors.Join(tr.Begin(context.Background(), group, group), tr.prepare(context.Background(), group)); err != nil {
+				tr.line = &haloLine{ctx: context.Background(), group: group,
+					sender: train.NewSender(group, tr.shard, wire.Coding{})}
+				if err := errors.Join(tr.Begin(context.Background(), group, group),
+					tr.prepare(context.Background(), group)); err != nil {
 					return err
 				}
 				tr.At.Round = epoch
@@ -188,7 +197,8 @@ func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
 				}
 			}
 			if n := len(given); n < train/5 || n > train*3/5 || inputs <= n {
-				t.Errorf("%s, epoch %d: %d of %d training labels are given, %d times in all; want some 0.4 of them, also as halo", name, epoch, n, train, inputs)
+				t.Errorf("%s, epoch %d: %d of %d training labels are given, %d times in all; "+
+					"want some 0.4 of them, also as halo", name, epoch, n, train, inputs)
 			}
 		}
 	}
@@ -236,7 +246,8 @@ func TestTraffic(t *testing.T) {
 			}
 			for i := 1; i < len(sent); i++ {
 				if got, want := sent[i]-sent[i-1], int64(4*halo*values); got != want {
-					t.Errorf("epoch %d sent %d bytes of rows and gradients, want %d: 4 bytes of %d values for each of %d halo rows", i, got, want, values, halo)
+					t.Errorf("epoch %d sent %d bytes of rows and gradients, want %d: 4 bytes of %d values for "+
+						"each of %d halo rows", i, got, want, values, halo)
 				}
 			}
 		})
@@ -257,7 +268,8 @@ func TestRowsHeld(t *testing.T) {
 			for q := range shards {
 				largest = max(largest, s.HaloPtr[q+1]-s.HaloPtr[q])
 			}
-			if bound := 4 * largest * 12; fetch == "sar" && tr.line.peak > bound { // two blocks of rows, two of gradients
+			// two blocks of rows, two of gradients
+			if bound := 4 * largest * 12; fetch == "sar" && tr.line.peak > bound {
 				t.Errorf("worker %d held %d values, want at most %d", r, tr.line.peak, bound)
 			}
 			if all := s.Halo() * (12 + 6); fetch != "sar" && tr.line.peak < all {
@@ -285,8 +297,8 @@ func TestFixedOrderRepeatsBits(t *testing.T) {
 	}
 }
 
-// TestResume interrupts a run, takes one worker's checkpoints and another's newest away, and goes on: the bits are those
-// of a run that was not interrupted, and everybody has measured every epoch.
+// TestResume interrupts a run, takes one worker's checkpoints and another's newest away, and goes on: the bits are
+// those of a run that was not interrupted, and everybody has measured every epoch.
 func TestResume(t *testing.T) {
 	g := toy(rng.New(6), 120, 9)
 	c := Defaults(models(9)["sage, batch norm"]) // whose running statistics are a part of the state
@@ -356,7 +368,8 @@ func TestResume(t *testing.T) {
 		}
 		for i, w := range want {
 			at := got[i]
-			if at.Round != w.Round || at.Loss != w.Loss || at.Val != w.Val || w.Round < own[r] && at.Sent != w.Sent || at.Sent.Halo < sent {
+			if at.Round != w.Round || at.Loss != w.Loss || at.Val != w.Val || w.Round < own[r] && at.Sent != w.Sent ||
+				at.Sent.Halo < sent {
 				t.Errorf("worker %d reports %+v, want %+v as without an interruption", r, at, w)
 			}
 			sent = at.Sent.Halo
@@ -397,14 +410,16 @@ func resumeAtTheEnd(t *testing.T, c Config, shards []*shard.Shard, dir string, w
 	}
 	for r, tr := range append(again, alone) {
 		got, want := tr.Result().Final(), whole.Result().Final()
-		if !tr.Done() || !slices.Equal(tr.Params.Value, whole.Params.Value) || got.Test != want.Test || got.Val != want.Val || got.BestRound != want.BestRound {
+		if !tr.Done() || !slices.Equal(tr.Params.Value, whole.Params.Value) || got.Test != want.Test ||
+			got.Val != want.Val || got.BestRound != want.BestRound {
 			t.Errorf("trainer %d has another model or result: %+v, want %+v", r, got, want)
 		}
 	}
 }
 
-// TestBatchNormOfAllNodes: what a model infers on the whole graph, from the running statistics, is what its workers found
-// with theirs; the statistics are those of all of them; and held-out nodes, which would be among them, are refused.
+// TestBatchNormOfAllNodes: what a model infers on the whole graph, from the running statistics, is what its workers
+// found with theirs; the statistics are those of all of them; and held-out nodes, which would be among them, are
+// refused.
 func TestBatchNormOfAllNodes(t *testing.T) {
 	g := toy(rng.New(6), 120, 9)
 	c := Defaults(models(9)["sage, batch norm"])
@@ -443,8 +458,8 @@ func withoutValidation(g *graph.Graph) *graph.Graph {
 	return &some
 }
 
-// TestHeldOutLabelsAreNoInput: without validation nodes some training nodes validate, which a warning says; their labels
-// are neither learned nor given.
+// TestHeldOutLabelsAreNoInput: without validation nodes some training nodes validate, which a warning says; their
+// labels are neither learned nor given.
 func TestHeldOutLabelsAreNoInput(t *testing.T) {
 	g := withoutValidation(toy(rng.New(6), 120, 9))
 	c := Defaults(models(9)["gcn"])

@@ -126,7 +126,8 @@ func (t *Trainer) chain() {
 // Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then a checkpoint is left and
 // the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
-	t.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows), fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
+	t.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows),
+		fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
 	}
@@ -247,7 +248,8 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 		return 0, 0, err
 	}
 	if t.links != nil {
-		ranks, err := t.links.Measure(ctx, t.Model.Decoder, r, t.ID(ofValidation, 0), graph.Val, scores, train.SelectionBins, false)
+		ranks, err := t.links.Measure(ctx, t.Model.Decoder, r, t.ID(ofValidation, 0), graph.Val, scores,
+			train.SelectionBins, false)
 		return ranks.All.Of(t.Metric), ranks.All.Loss, err
 	}
 	if v.rows != nil {
@@ -257,8 +259,8 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 	return metric, loss, err
 }
 
-// evaluate reports the best state over the whole graph; with one worker as whoever uses the model will compute it, to the
-// last bit.
+// evaluate reports the best state over the whole graph; with one worker as whoever uses the model will compute it, to
+// the last bit.
 func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	a := *t.full
 	a.plain = t.shard.Parts == 1
@@ -292,6 +294,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 			ranks, err := t.links.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, scores)
 			return ranks.All.Of(t.Metric), ranks.All.Loss, 0, err
 		}
-		return t.Compare(ctx, t.ID(ofResult, int(split)), t.pick(scores, t.split[split], t.infer), t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
+		return t.Compare(ctx, t.ID(ofResult, int(split)), t.pick(scores, t.split[split], t.infer),
+			t.shard.Labels.Select(t.split[split]), eval.DefaultBins)
 	})
 }

@@ -33,9 +33,10 @@ type part struct {
 
 // receptiveField is which rows one unit computes and what it reads for it.
 type receptiveField struct {
-	dst, src   []int32   // owned nodes; dst are the first of src
-	need, give [][]int32 // by peer: halo sources that are read, ascending; places in src of the rows that the peer reads
-	whole      bool      // all nodes are computed
+	dst, src []int32 // owned nodes; dst are the first of src
+	// by peer: halo sources that are read, ascending; places in src of the rows that the peer reads
+	need, give [][]int32
+	whole      bool // all nodes are computed
 }
 
 // look returns the view that computes the owned nodes of a split at every worker. Where that takes
@@ -105,7 +106,8 @@ func (t *Trainer) constant(k int) bool { return k == 0 && t.units[0].layer.Conv.
 // wholeField is the receptive field of a unit that computes all nodes.
 func (t *Trainer) wholeField() receptiveField {
 	s := t.shard
-	r := receptiveField{whole: true, dst: mat.EveryRow(s.Owned), need: make([][]int32, s.Parts), give: make([][]int32, s.Parts)}
+	r := receptiveField{whole: true, dst: mat.EveryRow(s.Owned), need: make([][]int32, s.Parts),
+		give: make([][]int32, s.Parts)}
 	r.src = r.dst
 	for q := range s.Parts {
 		if q != s.Rank {
@@ -120,7 +122,8 @@ func (t *Trainer) wholeField() receptiveField {
 
 // receptiveFields returns the receptive field of every unit, from the wanted nodes down, and counts
 // edges.
-func (t *Trainer) receptiveFields(ctx context.Context, wanted []int32, a *graphView, count []int64) ([]receptiveField, error) {
+func (t *Trainer) receptiveFields(ctx context.Context, wanted []int32, a *graphView,
+	count []int64) ([]receptiveField, error) {
 	s := t.shard
 	all := make([]receptiveField, len(t.units))
 	dst := wanted
@@ -204,7 +207,10 @@ func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]i
 		for ; len(b) >= 4; b = b[4:] {
 			k := binary.LittleEndian.Uint32(b)
 			if int(k) <= last || k >= uint32(len(s.Boundary[q])) {
-				return nil, &comm.PeerError{Rank: q, Op: what, Err: fmt.Errorf("reads row %d after row %d, of the %d that it has as halo", k, last, len(s.Boundary[q]))}
+				return nil,
+					&comm.PeerError{Rank: q, Op: what,
+						Err: fmt.Errorf("reads row %d after row %d, of the %d that it has as halo", k, last,
+							len(s.Boundary[q]))}
 			}
 			last = int(k)
 			give[q] = append(give[q], s.Boundary[q][k])
@@ -258,7 +264,8 @@ func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 	if a.alone {
 		return p, nil
 	}
-	p.far = &halo{haloLine: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts), nodes: p.nodes, share: a.share}
+	p.far = &halo{haloLine: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts),
+		nodes: p.nodes, share: a.share}
 	fetch, _ := turns(s.Rank, s.Parts)
 	var groups [][]int
 	for _, q := range fetch {

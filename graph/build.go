@@ -27,14 +27,16 @@ func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) 
 		return CSR{}, fmt.Errorf("graph: number of nodes must be 0 to %d (got %d)", math.MaxInt32, n)
 	}
 	if len(src) != len(dst) || weight != nil && len(weight) != len(src) {
-		return CSR{}, fmt.Errorf("graph: edges must have as many sources, destinations and weights (got %d, %d and %d)", len(src), len(dst), len(weight))
+		return CSR{}, fmt.Errorf("graph: edges must have as many sources, destinations and weights (got %d, %d and %d)",
+			len(src), len(dst), len(weight))
 	}
 	if b.Edge != nil && len(b.Edge) != len(src) {
 		return CSR{}, fmt.Errorf("graph: %d rows of edge columns for %d edges", len(b.Edge), len(src))
 	}
 	for k := range src {
 		if uint32(src[k]) >= uint32(n) || uint32(dst[k]) >= uint32(n) {
-			return CSR{}, fmt.Errorf("graph: edge %d goes from node %d to node %d, out of [0, %d)", k, src[k], dst[k], n)
+			return CSR{}, fmt.Errorf("graph: edge %d goes from node %d to node %d, out of [0, %d)", k, src[k], dst[k],
+				n)
 		}
 	}
 	for k, w := range weight {

@@ -109,15 +109,20 @@ func TestFromEdgesRefuses(t *testing.T) {
 		want     string
 	}{
 		{"negative count", -1, nil, nil, nil, "number of nodes must be 0 to 2147483647 (got -1)"},
-		{"lengths", 3, []int32{0, 1}, []int32{1}, nil, "edges must have as many sources, destinations and weights (got 2, 1 and 0)"},
-		{"weights", 3, []int32{0}, []int32{1}, []float32{1, 2}, "edges must have as many sources, destinations and weights (got 1, 1 and 2)"},
+		{"lengths", 3, []int32{0, 1}, []int32{1}, nil,
+			"edges must have as many sources, destinations and weights (got 2, 1 and 0)"},
+		{"weights", 3, []int32{0}, []int32{1}, []float32{1, 2},
+			"edges must have as many sources, destinations and weights (got 1, 1 and 2)"},
 		{"source past the end", 3, []int32{0, 3}, []int32{1, 1}, nil, "edge 1 goes from node 3"},
 		{"negative destination", 3, []int32{0, 1}, []int32{1, -1}, nil, "edge 1 goes from node 1 to node -1"},
 		{"no nodes", 0, []int32{0}, []int32{0}, nil, "edge 0"},
-		{"NaN", 3, []int32{0}, []int32{1}, []float32{nan}, "weight of edge 0 must be a finite number, 0 or more (got NaN)"},
-		{"negative weight", 3, []int32{0, 1}, []int32{1, 2}, []float32{1, -2}, "weight of edge 1 must be a finite number, 0 or more (got -2)"},
+		{"NaN", 3, []int32{0}, []int32{1}, []float32{nan},
+			"weight of edge 0 must be a finite number, 0 or more (got NaN)"},
+		{"negative weight", 3, []int32{0, 1}, []int32{1, 2}, []float32{1, -2},
+			"weight of edge 1 must be a finite number, 0 or more (got -2)"},
 	} {
-		if _, err := FromEdges(c.n, c.src, c.dst, c.weight, Build{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := FromEdges(c.n, c.src, c.dst, c.weight, Build{}); err == nil ||
+			!strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
@@ -143,7 +148,8 @@ func TestTranspose(t *testing.T) {
 		}
 		for k, at := range perm {
 			if g.Weight != nil && tr.Weight[k] != g.Weight[at] {
-				t.Fatalf("edge %d of the transpose has weight %v, its origin %d has %v", k, tr.Weight[k], at, g.Weight[at])
+				t.Fatalf("edge %d of the transpose has weight %v, its origin %d has %v", k, tr.Weight[k], at,
+					g.Weight[at])
 			}
 		}
 		if back := tr.Transpose(nil); !reflect.DeepEqual(back, g) {
@@ -193,7 +199,8 @@ func TestBlock(t *testing.T) {
 func TestWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g, e := drawCSR(t)
-		split := rapid.SliceOfN(rapid.Map(rapid.Uint8Range(0, 3), func(s uint8) Split { return Split(s) }), e.n, e.n).Draw(t, "split")
+		split := rapid.SliceOfN(rapid.Map(rapid.Uint8Range(0, 3), func(s uint8) Split { return Split(s) }), e.n,
+			e.n).Draw(t, "split")
 		got := g.Without(split, Val, Test)
 		if err := got.Valid(); err != nil {
 			t.Fatal(err)

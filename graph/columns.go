@@ -61,7 +61,8 @@ func Below(list []Features) Features {
 	for _, f := range list {
 		n += f.Sparse.NNZ()
 	}
-	out := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: make([]int64, 1, rows+1), Col: make([]int32, 0, n), Val: make([]float32, 0, n)}
+	out := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: make([]int64, 1, rows+1), Col: make([]int32, 0, n),
+		Val: make([]float32, 0, n)}
 	for _, f := range list {
 		for _, end := range f.Sparse.RowPtr[1:] {
 			out.RowPtr = append(out.RowPtr, int64(len(out.Col))+end)

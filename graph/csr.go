@@ -12,7 +12,8 @@ type CSR struct {
 	RowPtr         []int64   // len NumDst+1; in-edges of destination i are [RowPtr[i], RowPtr[i+1])
 	Col            []int32   // source index, strictly ascending within a row
 	Weight         []float32 // nil: every weight is 1
-	Edge           []int32   // row of each edge in the table of edge columns (Graph.EdgeX), −1: zeros; nil: edges have no columns
+	// row of each edge in the table of edge columns (Graph.EdgeX), −1: zeros; nil: edges have no columns
+	Edge []int32
 }
 
 // NumEdges returns the number of stored edges.
@@ -81,11 +82,13 @@ func (g *CSR) Valid() error {
 		return fmt.Errorf("graph: %d destinations, %d sources", g.NumDst, g.NumSrc)
 	}
 	if len(g.RowPtr) != g.NumDst+1 || g.RowPtr[0] != 0 {
-		return fmt.Errorf("graph: there must be %d row pointers for %d destinations, starting at 0 (got %d)", g.NumDst+1, g.NumDst, len(g.RowPtr))
+		return fmt.Errorf("graph: there must be %d row pointers for %d destinations, starting at 0 (got %d)",
+			g.NumDst+1, g.NumDst, len(g.RowPtr))
 	}
 	for i := range g.NumDst {
 		if g.RowPtr[i+1] < g.RowPtr[i] || g.RowPtr[i+1] > int64(len(g.Col)) {
-			return fmt.Errorf("graph: destination %d ends at edge %d, before its start %d or past the %d edges", i, g.RowPtr[i+1], g.RowPtr[i], len(g.Col))
+			return fmt.Errorf("graph: destination %d ends at edge %d, before its start %d or past the %d edges", i,
+				g.RowPtr[i+1], g.RowPtr[i], len(g.Col))
 		}
 	}
 	if g.RowPtr[g.NumDst] != int64(len(g.Col)) {

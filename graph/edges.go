@@ -51,7 +51,8 @@ func (t *Relations) ValidEdges(adj *CSR, x mat.Dense) error {
 	}
 	for _, g := range list {
 		if (g.Edge != nil) != (x.Cols > 0) {
-			return fmt.Errorf("graph: edges must have rows of columns if there are such (got %d rows, %d columns)", len(g.Edge), x.Cols)
+			return fmt.Errorf("graph: edges must have rows of columns if there are such (got %d rows, %d columns)",
+				len(g.Edge), x.Cols)
 		}
 		for k, e := range g.Edge {
 			if e < -1 || int(e) >= x.Rows {

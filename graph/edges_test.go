@@ -64,7 +64,8 @@ func TestEdgeRowsFollow(t *testing.T) {
 					if dst(i) == src(int(col[k])) {
 						want = -1 // a self-loop that a norm has added
 					}
-					if e != want || weight != nil && want >= 0 && strings.HasPrefix(what, "same") && weight[k] != float32(want) {
+					if e != want || weight != nil && want >= 0 && strings.HasPrefix(what, "same") &&
+						weight[k] != float32(want) {
 						t.Fatalf("%s: edge %d of destination %d has row %d, must be %d", what, k, i, e, want)
 					}
 				}
@@ -75,7 +76,10 @@ func TestEdgeRowsFollow(t *testing.T) {
 		if again := back.Transpose(nil); !reflect.DeepEqual(*again, g) {
 			t.Fatalf("transposed twice it is %+v, must be %+v", *again, g)
 		}
-		split := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) graph.Split { return graph.Split(rapid.IntRange(0, 3).Draw(t, "mark")) }), n, n).Draw(t, "split")
+		split :=
+			rapid.SliceOfN(rapid.Custom(func(t *rapid.T) graph.Split {
+				return graph.Split(rapid.IntRange(0, 3).Draw(t, "mark"))
+			}), n, n).Draw(t, "split")
 		check("same without", g.Without(split, graph.Val, graph.Test), same, same)
 		half := rapid.IntRange(0, n).Draw(t, "half")
 		check("same within", g.Within(half), same, same)
@@ -158,13 +162,16 @@ func TestTypesValid(t *testing.T) {
 		}
 		other := own
 		other.Of = []uint8{1, 1, 1}
-		if err := other.Valid(3, x); err == nil || !strings.Contains(err.Error(), "node 1 of type b must have values in columns 2 to 3 only") {
+		if err := other.Valid(3, x); err == nil ||
+			!strings.Contains(err.Error(), "node 1 of type b must have values in columns 2 to 3 only") {
 			t.Errorf("a value of another type: %v", err)
 		}
 	}
 	for _, wrong := range []graph.Types{
-		{Names: []string{"a", "a"}, Of: types.Of}, {Names: []string{"a", ""}, Of: types.Of}, {Names: types.Names, Of: types.Of[:2]},
-		{Names: types.Names[:1], Of: types.Of}, {Of: types.Of}, {Names: types.Names, Of: types.Of, Ptr: []int64{0, 1}}, {Names: types.Names, Of: types.Of, Ptr: []int64{0, 2, 1}},
+		{Names: []string{"a", "a"}, Of: types.Of}, {Names: []string{"a", ""}, Of: types.Of},
+		{Names: types.Names, Of: types.Of[:2]}, {Names: types.Names[:1], Of: types.Of}, {Of: types.Of},
+		{Names: types.Names, Of: types.Of, Ptr: []int64{0, 1}},
+		{Names: types.Names, Of: types.Of, Ptr: []int64{0, 2, 1}},
 	} {
 		if err := wrong.Valid(3, graph.Features{Dense: shared}); err == nil {
 			t.Errorf("%+v is valid", wrong)

@@ -50,7 +50,8 @@ func (f Features) Select(rows []int32) Features {
 	return Features{Dense: f.Dense.Select(rows)}
 }
 
-// Labels are the targets of N nodes: one class a node (Class), any number of C classes (Bits), or C real numbers (Values).
+// Labels are the targets of N nodes: one class a node (Class), any number of C classes (Bits), or C real numbers
+// (Values).
 type Labels struct {
 	Classes int       // C: classes, or numbers a node
 	Class   []int32   // [N] class, or −1: no label; nil unless each node has one class
@@ -58,8 +59,9 @@ type Labels struct {
 	Values  []float32 // [N×C] numbers, row by row; a row that begins with NaN: no label; nil for classes
 	Units   []Unit    // [C] of Values that are standardised; nil: these are as they were given
 	Names   []string  // [C], or nil
-	Ordered bool      // classes are in order: the median of the probabilities is predicted; no file says so, a plan does
-	First   bool      // class 0 is the positive one of two classes; else class 1 is
+	// classes are in order: the median of the probabilities is predicted; no file says so, a plan does
+	Ordered bool
+	First   bool // class 0 is the positive one of two classes; else class 1 is
 }
 
 // Positive returns which class of two is the positive one; −1: a node has not one of two classes.
@@ -199,7 +201,8 @@ func (l Labels) Count() []float64 {
 	return n
 }
 
-// Standardised returns labels that are numbers in the given units, one a column; of classes, or without units, l itself.
+// Standardised returns labels that are numbers in the given units, one a column; of classes, or without units, l
+// itself.
 func (l Labels) Standardised(units []Unit) Labels {
 	if l.Values == nil || units == nil {
 		return l
@@ -225,12 +228,13 @@ func (l Labels) Labelled() (n int) {
 
 // Graph is a graph in memory, with the targets of its nodes.
 type Graph struct {
-	Name     string
-	Adj      CSR       // N×N, both directions of every edge, no self-loops
-	Typed    Relations // the same edges by relation, in their directions; none where edges have no types
-	X        Features
-	Types    Types     // of the nodes; none where all are of one type
-	EdgeX    mat.Dense // rows of the edges' columns, which Adj.Edge and Typed.Adj.Edge number; no columns where edges have none
+	Name  string
+	Adj   CSR       // N×N, both directions of every edge, no self-loops
+	Typed Relations // the same edges by relation, in their directions; none where edges have no types
+	X     Features
+	Types Types // of the nodes; none where all are of one type
+	// rows of the edges' columns, which Adj.Edge and Typed.Adj.Edge number; no columns where edges have none
+	EdgeX    mat.Dense
 	Labels   Labels
 	Split    []Split  // [N]
 	Site     []int32  // [N] natural owner, or nil

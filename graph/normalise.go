@@ -61,8 +61,8 @@ func NormaliseDestinations(g *CSR, degree []float32, norm Norm) *CSR {
 	return normalise(g, norm, func(w float32, i, _ int) float32 { return float32(float64(w) * dst[i]) })
 }
 
-// normalise returns g with the self-loops of norm, whose columns are zeros, and the weights of weigh. Memory other than that
-// of weights is shared with g where norm has no loops.
+// normalise returns g with the self-loops of norm, whose columns are zeros, and the weights of weigh. Memory other than
+// that of weights is shared with g where norm has no loops.
 func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR {
 	switch norm {
 	case Plain:

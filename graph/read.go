@@ -27,7 +27,8 @@ func Read(path string) (*Graph, error) {
 
 // read reads what Sections wrote, and the sites.
 func (g *Graph) read(f *section.Arrays) (err error) {
-	for name, to := range map[string]func(b []byte){"name": func(b []byte) { g.Name = string(b) }, "encoding": func(b []byte) { g.Encoding = b }} {
+	for name, to := range map[string]func(b []byte){"name": func(b []byte) { g.Name = string(b) },
+		"encoding": func(b []byte) { g.Encoding = b }} {
 		b, err := section.Values[uint8](f, name)
 		if err != nil {
 			return err

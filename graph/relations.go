@@ -99,7 +99,8 @@ func Deal(n, relations int, kind, src, dst []int32, weight []float32, b Build) (
 	list := make([]*CSR, relations)
 	for r, entries := range of {
 		one := Build{Directed: true, KeepLoops: b.KeepLoops, Edge: selectRows(b.Edge, 1, entries)}
-		g, err := FromEdges(n, selectRows(src, 1, entries), selectRows(dst, 1, entries), selectRows(weight, 1, entries), one)
+		g, err := FromEdges(n, selectRows(src, 1, entries), selectRows(dst, 1, entries), selectRows(weight, 1, entries),
+			one)
 		if err != nil {
 			return nil, err
 		}
@@ -150,10 +151,12 @@ func (t *Relations) Valid(adj *CSR) error {
 	}
 	g := &t.Adj
 	if int64(n)*int64(adj.NumDst) > math.MaxInt32 {
-		return fmt.Errorf("graph: relations times nodes must be at most %d (got %d times %d)", math.MaxInt32, n, adj.NumDst)
+		return fmt.Errorf("graph: relations times nodes must be at most %d (got %d times %d)", math.MaxInt32, n,
+			adj.NumDst)
 	}
 	if g.NumDst != n*adj.NumDst || g.NumSrc != adj.NumSrc {
-		return fmt.Errorf("graph: typed adjacency of %d×%d for %d relations of %d×%d", g.NumDst, g.NumSrc, n, adj.NumDst, adj.NumSrc)
+		return fmt.Errorf("graph: typed adjacency of %d×%d for %d relations of %d×%d", g.NumDst, g.NumSrc, n,
+			adj.NumDst, adj.NumSrc)
 	}
 	if err := g.Valid(); err != nil {
 		return err
@@ -167,7 +170,8 @@ func (t *Relations) Valid(adj *CSR) error {
 		col, _ := g.Row(row)
 		for _, j := range col {
 			if _, ok := slices.BinarySearch(all, j); !ok {
-				return fmt.Errorf("graph: relation %q joins source %d to destination %d, which the graph does not", t.Names[row/adj.NumDst], j, i)
+				return fmt.Errorf("graph: relation %q joins source %d to destination %d, which the graph does not",
+					t.Names[row/adj.NumDst], j, i)
 			}
 		}
 	}
@@ -195,7 +199,8 @@ func (t *Relations) Read(f *section.Arrays, adj *CSR) (err error) {
 	}
 	n := len(ptr) - 1
 	if n < 1 || n > MaxRelations || int64(n)*int64(adj.NumDst) > math.MaxInt32 {
-		return f.Errorf("relations/ptr", "there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", MaxRelations, math.MaxInt32, n, adj.NumDst)
+		return f.Errorf("relations/ptr", "there must be 1 to %d relations, and relations times nodes at most %d "+
+			"(got %d relations, %d nodes)", MaxRelations, math.MaxInt32, n, adj.NumDst)
 	}
 	if t.Names, err = f.Strings("relations", n); err != nil {
 		return err

@@ -97,7 +97,9 @@ func TestRelationsInSections(t *testing.T) {
 		"1 relations":     func(r *Relations) { r.Names = r.Names[:1] },
 		"of no relation":  func(r *Relations) { r.Names = nil },
 		"strictly ascend": func(r *Relations) { r.Adj.RowPtr[1], r.Adj.RowPtr[2], r.Adj.Col[1] = 2, 2, r.Adj.Col[0] },
-		"weight of edge 0 must be a finite number, 0 or more (got -1)": func(r *Relations) { r.Adj.Weight = []float32{-1, 1, 1, 1, 1, 1, 1, 1} },
+		"weight of edge 0 must be a finite number, 0 or more (got -1)": func(r *Relations) {
+			r.Adj.Weight = []float32{-1, 1, 1, 1, 1, 1, 1, 1}
+		},
 	} {
 		h := triangle(t)
 		change(&h.Typed)

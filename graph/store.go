@@ -61,7 +61,8 @@ func ReadCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 func (f Features) Sections(name string) []section.Section {
 	if s := f.Sparse; s != nil {
 		return []section.Section{section.Array(name+"/shape", []int64{int64(s.Rows), int64(s.Cols)}),
-			section.Array(name+"/row_ptr", s.RowPtr), section.Array(name+"/col", s.Col), section.Array(name+"/val", s.Val)}
+			section.Array(name+"/row_ptr", s.RowPtr), section.Array(name+"/col", s.Col),
+			section.Array(name+"/val", s.Val)}
 	}
 	if f.Dense.Cols == 0 {
 		return nil
@@ -109,7 +110,8 @@ func readSparse(f *section.Arrays, name string, rows int) (*mat.Sparse, error) {
 	}
 	s := &mat.Sparse{Rows: rows, Cols: int(shape[1])}
 	if shape[0] != int64(rows) || shape[1] < 0 || shape[1] > math.MaxInt32 {
-		return nil, f.Errorf(name+"/shape", "must be %d rows of at most %d columns (got %d×%d)", rows, math.MaxInt32, shape[0], shape[1])
+		return nil, f.Errorf(name+"/shape", "must be %d rows of at most %d columns (got %d×%d)", rows, math.MaxInt32,
+			shape[0], shape[1])
 	}
 	if s.RowPtr, err = section.Values[int64](f, name+"/row_ptr", rows+1); err != nil {
 		return nil, err
@@ -173,7 +175,8 @@ func ReadLabels(f *section.Arrays, n int) (l Labels, err error) {
 // Sections returns everything in g that training may use, all but the sites, as it lies in a file
 // of kind GraphKind.
 func (g *Graph) Sections() []section.Section {
-	list := []section.Section{section.Array("name", []byte(g.Name)), section.Array("split", g.Split), section.Array("encoding", g.Encoding)}
+	list := []section.Section{section.Array("name", []byte(g.Name)), section.Array("split", g.Split),
+		section.Array("encoding", g.Encoding)}
 	list = append(list, g.Adj.Sections(0)...)
 	list = append(list, g.Typed.Sections()...)
 	list = append(list, g.X.Sections("x")...)

@@ -57,12 +57,14 @@ func (t Types) Select(nodes []int32) Types {
 func (t Types) Valid(n int, x Features) error {
 	if t.Count() == 0 {
 		if t.Of != nil || t.Ptr != nil {
-			return fmt.Errorf("graph: nodes of no type must have neither types nor columns of one (got %d and %d)", len(t.Of), len(t.Ptr))
+			return fmt.Errorf("graph: nodes of no type must have neither types nor columns of one (got %d and %d)",
+				len(t.Of), len(t.Ptr))
 		}
 		return nil
 	}
 	if t.Count() > maxTypes || len(t.Of) != n {
-		return fmt.Errorf("graph: there must be at most %d types and one for each of %d nodes (got %d and %d)", maxTypes, n, t.Count(), len(t.Of))
+		return fmt.Errorf("graph: there must be at most %d types and one for each of %d nodes (got %d and %d)",
+			maxTypes, n, t.Count(), len(t.Of))
 	}
 	for k, name := range t.Names {
 		if name == "" || slices.Contains(t.Names[:k], name) {
@@ -88,7 +90,8 @@ func (t Types) validRows(x Features) error {
 	for i, kind := range t.Of {
 		lo, hi := t.Columns(int(kind), x.Cols())
 		fail := func(j int) error {
-			return fmt.Errorf("graph: node %d of type %s must have values in columns %d to %d only (got one in column %d)", i, t.Names[kind], lo, hi-1, j)
+			return fmt.Errorf("graph: node %d of type %s must have values in columns %d to %d only "+
+				"(got one in column %d)", i, t.Names[kind], lo, hi-1, j)
 		}
 		if x.Sparse != nil {
 			col, _ := x.Sparse.Row(i)

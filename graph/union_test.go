@@ -13,14 +13,16 @@ import (
 // TestUnionOfAnyTwo deals out the edges of a graph and puts them together again.
 func TestUnionOfAnyTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		whole := &CSR{NumDst: rapid.IntRange(0, 6).Draw(t, "destinations"), NumSrc: rapid.IntRange(0, 9).Draw(t, "sources"), RowPtr: []int64{0}}
+		whole := &CSR{NumDst: rapid.IntRange(0, 6).Draw(t, "destinations"),
+			NumSrc: rapid.IntRange(0, 9).Draw(t, "sources"), RowPtr: []int64{0}}
 		weighted := rapid.Bool().Draw(t, "weighted")
 		if weighted {
 			whole.Weight = []float32{}
 		}
 		side := [2]*CSR{}
 		for k := range side {
-			side[k] = &CSR{NumDst: whole.NumDst, NumSrc: whole.NumSrc, RowPtr: []int64{0}, Weight: slices.Clone(whole.Weight)}
+			side[k] = &CSR{NumDst: whole.NumDst, NumSrc: whole.NumSrc, RowPtr: []int64{0},
+				Weight: slices.Clone(whole.Weight)}
 		}
 		for range whole.NumDst {
 			for j := range int32(whole.NumSrc) {
@@ -42,7 +44,8 @@ func TestUnionOfAnyTwo(t *testing.T) {
 		if err := got.Valid(); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(got.RowPtr, whole.RowPtr) || !slices.Equal(got.Col, whole.Col) || !slices.Equal(got.Weight, whole.Weight) {
+		if !slices.Equal(got.RowPtr, whole.RowPtr) || !slices.Equal(got.Col, whole.Col) ||
+			!slices.Equal(got.Weight, whole.Weight) {
 			t.Fatalf("%v and %v make %v, want %v", side[0], side[1], got, whole)
 		}
 	})

@@ -58,7 +58,8 @@ func (f Features) Valid() error {
 			col, val := f.Sparse.Row(i)
 			for k, v := range val {
 				if !finite(v) {
-					return fmt.Errorf("graph: feature at row %d, column %d must be a finite number (got %v)", i, col[k], v)
+					return fmt.Errorf("graph: feature at row %d, column %d must be a finite number (got %v)", i, col[k],
+						v)
 				}
 			}
 		}
@@ -107,23 +108,27 @@ func (l Labels) Valid(n int) error {
 		return fmt.Errorf("graph: %d targets for %d nodes of %d numbers", len(l.Values), n, l.Classes)
 	case l.Class != nil && len(l.Class) != n:
 		return fmt.Errorf("graph: %d labels for %d nodes", len(l.Class), n)
-	case l.Bits != nil && (l.Classes == 0 && len(l.Bits) != 0 || l.Classes > 0 && (len(l.Bits)%l.Classes != 0 || len(l.Bits)/l.Classes != n)):
+	case l.Bits != nil && (l.Classes == 0 && len(l.Bits) != 0 ||
+		l.Classes > 0 && (len(l.Bits)%l.Classes != 0 || len(l.Bits)/l.Classes != n)):
 		return fmt.Errorf("graph: %d label bits for %d nodes of %d classes", len(l.Bits), n, l.Classes)
 	}
 	for i, c := range l.Class {
 		if c < -1 || int(c) >= l.Classes {
-			return fmt.Errorf("graph: label of node %d must be -1 (none) or a class in [0, %d) (got %d)", i, l.Classes, c)
+			return fmt.Errorf("graph: label of node %d must be -1 (none) or a class in [0, %d) (got %d)", i, l.Classes,
+				c)
 		}
 	}
 	for k, b := range l.Bits {
 		if b > 1 {
-			return fmt.Errorf("graph: label of node %d for class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes, b)
+			return fmt.Errorf("graph: label of node %d for class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes,
+				b)
 		}
 	}
 	for k, v := range l.Values {
-		if none := v != v; none != (l.Values[k/l.Classes*l.Classes] != l.Values[k/l.Classes*l.Classes]) || !none && !finite(v) {
-			return fmt.Errorf("graph: target of node %d in column %d must be a finite number, or NaN in all columns: no target (got %v)",
-				k/l.Classes, k%l.Classes, v)
+		if none := v != v; none != (l.Values[k/l.Classes*l.Classes] != l.Values[k/l.Classes*l.Classes]) ||
+			!none && !finite(v) {
+			return fmt.Errorf("graph: target of node %d in column %d must be a finite number, or NaN in all columns: "+
+				"no target (got %v)", k/l.Classes, k%l.Classes, v)
 		}
 	}
 	return nil

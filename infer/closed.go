@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// classLogits computes the logits of f, a model in closed form or the part of one that makes columns of classes, and the
-// columns that its last head reads.
+// classLogits computes the logits of f, a model in closed form or the part of one that makes columns of classes, and
+// the columns that its last head reads.
 func (p *run) classLogits(f *closed.Form) (logits, columns mat.Dense, err error) {
 	x, s := p.shard.X, p.shard
 	if k := f.Spec.Adjacent; k > 0 {

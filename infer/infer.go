@@ -148,20 +148,21 @@ func NoRows(m *nn.Model, x graph.Features) error {
 	if m.Spec.Encoder.Kind != "embedding" || m.Spec.Reads(x).Cols() == x.Cols() {
 		return nil
 	}
-	return errors.New("nodes must have features: the model was trained with encoder embedding, and the learned rows of " +
-		"nodes without features are not in its file; the run's own predictions.csv has the predictions")
+	return errors.New("nodes must have features: the model was trained with encoder embedding, " +
+		"and the learned rows of nodes without features are not in its file; the run's own predictions.csv " +
+		"has the predictions")
 }
 
 // Fits returns why the layers of m cannot be applied to s, together with other peers; nil: they can.
 func Fits(m *nn.Model, s *shard.Shard) error {
 	errs := append(faults(m, s), NoRows(m, s.X))
 	if c := m.Spec.Closed; c != nil && c.Own > 0 {
-		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would tell edges again, "+
-			"without noise; the run's own predictions.csv has the predictions"))
+		errs = append(errs, errors.New("the model was trained with private edges (epsilon): its rows would "+
+			"tell edges again, without noise; the run's own predictions.csv has the predictions"))
 	}
 	if c := m.Spec.Closed; c != nil && c.Unconnected && s.X.Sparse != nil && s.Connected() {
-		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, so that it does not round "+
-			"rows: train over the edges between the sites, or predict at each site alone"))
+		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, "+
+			"so that it does not round rows: train over the edges between the sites, or predict at each site alone"))
 	}
 	return errors.Join(errs...)
 }
@@ -183,8 +184,8 @@ func faults(m *nn.Model, s *shard.Shard) (errs []error) {
 		}
 	}
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 && s.Nodes != int64(m.Spec.Features) {
-		bad("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours (got %d)",
-			m.Spec.Features, s.Nodes)
+		bad("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours "+
+			"(got %d)", m.Spec.Features, s.Nodes)
 	}
 	if _, _, err := m.Spec.Given(s.Labels, s.Split, s.Owned); err != nil {
 		errs = append(errs, err)
@@ -213,7 +214,8 @@ func (p *run) learnSplit() (err error) {
 		return err
 	}
 	p.shard = &own
-	if p.labels, err = train.CountLabels(p.ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard, p.Draw); err != nil {
+	if p.labels, err = train.CountLabels(p.ctx, p.sums, comm.ReduceID{Kind: "label counts"}, p.shard,
+		p.Draw); err != nil {
 		return err
 	}
 	p.labels.Units = p.model.Spec.Units // labels are in the units of the model, whoever trained it

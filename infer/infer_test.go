@@ -28,7 +28,8 @@ func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 // sites returns a graph of two relations whose edges have two columns, with sparse features or dense ones.
 func sites(t *testing.T, sparse bool) *graph.Graph {
 	t.Helper()
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 12, Degree: 6, Words: 4, Train: 0.3, Val: 0.2}, rng.New(4))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 12, Degree: 6, Words: 4,
+		Train: 0.3, Val: 0.2}, rng.New(4))
 	if !sparse {
 		g.X = graph.Features{Dense: g.X.Sparse.Dense()}
 	}
@@ -110,7 +111,8 @@ func traced(t *testing.T, spec nn.Spec) *nn.Model {
 	for i, p := range m.Params() {
 		for k := range p.Value.Data {
 			p.Value.Data[k] += float32(0.2 * key.Fold(uint64(i)).Normal(uint64(k)))
-			if strings.Contains(p.Name, "var") || strings.Contains(p.Name, "counts") || strings.Contains(p.Name, "inverse") {
+			if strings.Contains(p.Name, "var") || strings.Contains(p.Name, "counts") ||
+				strings.Contains(p.Name, "inverse") {
 				p.Value.Data[k] = 3 + float32(math.Abs(float64(p.Value.Data[k])))
 			}
 		}
@@ -123,7 +125,8 @@ func specs(t *testing.T) map[string]nn.Spec {
 	t.Helper()
 	all := map[string]nn.Spec{}
 	for _, conv := range nn.Convolutions(nil) {
-		a := nn.Architecture{Model: conv, Task: "single", Features: 12, Classes: 3, Layers: 2, Hidden: 8, Residual: conv != "sign"}
+		a := nn.Architecture{Model: conv, Task: "single", Features: 12, Classes: 3, Layers: 2, Hidden: 8,
+			Residual: conv != "sign"}
 		c, _ := nn.ConvolutionNamed(conv)
 		a.Heads, a.Hops, a.Alpha = min(2, c.Recipe.Heads), c.Recipe.Hops, c.Recipe.Alpha
 		if c.Typed {
@@ -163,28 +166,33 @@ func specs(t *testing.T) map[string]nn.Spec {
 	beside := layer
 	beside.In = 4 + 3
 	all["layers on pca and classes"] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden,
-		Encoder: nn.EncoderSpec{Kind: "pca", Out: 4 + 3, Classes: &closed.Layout{Rounds: 3, Hops: 2, AllHops: true, Degree: true, LeaveOut: true, Random: 5}},
-		Layers:  []nn.LayerSpec{beside, next}}
+		Encoder: nn.EncoderSpec{Kind: "pca", Out: 4 + 3,
+			Classes: &closed.Layout{Rounds: 3, Hops: 2, AllHops: true, Degree: true, LeaveOut: true, Random: 5}},
+		Layers: []nn.LayerSpec{beside, next}}
 	layer.In, next.In = 3, 3
 	all["logits of mlp"] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Logits,
 		Encoder: nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 7}, Layers: []nn.LayerSpec{layer, next}}
-	all["mlp alone"] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: "mlp", Out: 7, Hidden: 7}}
+	all["mlp alone"] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden,
+		Encoder: nn.EncoderSpec{Kind: "mlp", Out: 7, Hidden: 7}}
 	for name, form := range map[string]closed.Layout{
-		"class means":  {Rounds: 3, Hops: 2, LeaveOut: true},
-		"residuals":    {Rounds: 3, Hops: 2, AllHops: true, Degree: true, Mean: true, LogitHops: 2, Residual: true, Random: 9},
+		"class means": {Rounds: 3, Hops: 2, LeaveOut: true},
+		"residuals": {Rounds: 3, Hops: 2, AllHops: true, Degree: true, Mean: true, LogitHops: 2, Residual: true,
+			Random: 9},
 		"left out":     {Rounds: 2, Hops: 1, Residual: true, LeaveOut: true},
 		"features":     {Rounds: 1},
 		"coarse means": {Rounds: 2, Hops: 2, Coarse: 6},
 		"own exact":    {Rounds: 2, Hops: 2, AllHops: true, Coarse: 6, OwnExact: true},
-		"alone":        {Rounds: 4, Hops: 2, AllHops: true, Mean: true, LogitHops: 2, Residual: true, Coarse: 6, Alone: 2},
+		"alone": {Rounds: 4, Hops: 2, AllHops: true, Mean: true, LogitHops: 2, Residual: true, Coarse: 6,
+			Alone: 2},
 	} {
-		all[name] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &form, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3, L2Norm: true}}
+		all[name] = nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &form,
+			Encoder: nn.EncoderSpec{Kind: "closed", Out: 3, L2Norm: true}}
 	}
 	return all
 }
 
-// TestAsOnTheWholeGraph: whatever the model and the number of peers, whatever travels in place of rows, the peers' logits are
-// those of the model on the whole graph, up to rounding.
+// TestAsOnTheWholeGraph: whatever the model and the number of peers, whatever travels in place of rows, the peers'
+// logits are those of the model on the whole graph, up to rounding.
 func TestAsOnTheWholeGraph(t *testing.T) {
 	for _, sparse := range []bool{true, false} {
 		g := sites(t, sparse)
@@ -198,7 +206,8 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 			for _, v := range want.Data {
 				far = max(far, math.Abs(float64(v)))
 			}
-			for peers, c := range map[int]Config{1: {Exchange: "halo", Layerwise: true}, 2: {Exchange: "cover", Layerwise: true}, 3: {Exchange: "halo"}, 4: {Exchange: "auto"}} {
+			for peers, c := range map[int]Config{1: {Exchange: "halo", Layerwise: true},
+				2: {Exchange: "cover", Layerwise: true}, 3: {Exchange: "halo"}, 4: {Exchange: "auto"}} {
 				if m.Closed != nil && c.Exchange == "cover" {
 					c.Exchange = "auto"
 				}
@@ -215,7 +224,8 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 					for i, node := range shards[rank].Global[:shards[rank].Owned] {
 						for k, v := range a.Logits.Row(i) {
 							if off := math.Abs(float64(v - want.At(int(node), k))); !(off <= 2e-5*far) {
-								t.Fatalf("%s, sparse %t, %d peers: logit %d of node %d is %v, on the whole graph %v", name, sparse, peers, k, node, v, want.At(int(node), k))
+								t.Fatalf("%s, sparse %t, %d peers: logit %d of node %d is %v, on the whole graph %v",
+									name, sparse, peers, k, node, v, want.At(int(node), k))
 							}
 						}
 					}
@@ -229,7 +239,8 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 	}
 }
 
-// TestSiteWithoutEdges: a site that no edge joins to the others takes part in all exchanges, although it reads no row of theirs.
+// TestSiteWithoutEdges: a site that no edge joins to the others takes part in all exchanges, although it reads no row
+// of theirs.
 func TestSiteWithoutEdges(t *testing.T) {
 	g := sites(t, true)
 	var src, dst []int32
@@ -343,15 +354,18 @@ func TestRefused(t *testing.T) {
 	bare.Labels = graph.Labels{}
 	other := *cut(t, g, 2)[0]
 	other.Labels = graph.Labels{Classes: 4, Class: make([]int32, other.Owned)}
-	unrounded := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &closed.Layout{Rounds: 3, Hops: 2, Unconnected: true}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
-	private := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden, Closed: &closed.Layout{Rounds: 3, Own: 1}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
+	unrounded := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden,
+		Closed: &closed.Layout{Rounds: 3, Hops: 2, Unconnected: true}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
+	private := nn.Spec{Task: "single", Features: 12, Classes: 3, LayerOutput: nn.Hidden,
+		Closed: &closed.Layout{Rounds: 3, Own: 1}, Encoder: nn.EncoderSpec{Kind: "closed", Out: 3}}
 	for _, c := range []struct {
 		m    *nn.Model
 		s    *shard.Shard
 		want string
 	}{
 		{m, &wide, "12 features, as the model has (got 13)"},
-		{traced(t, specs(t)["rgcn none"]), func() *shard.Shard { s := *cut(t, g, 2)[0]; s.Typed = graph.Relations{}; return &s }(), "2 relations"},
+		{traced(t, specs(t)["rgcn none"]),
+			func() *shard.Shard { s := *cut(t, g, 2)[0]; s.Typed = graph.Relations{}; return &s }(), "2 relations"},
 		{traced(t, specs(t)["class means"]), &other, "labels of 3 classes for task single, or none"},
 		{traced(t, specs(t)["class means"]), &bare, ""},
 		{traced(t, private), cut(t, g, 2)[0], "private edges"},
@@ -366,7 +380,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutLabels: a site without labels predicts as one does whose nodes have none, whatever of labels the model reads.
+// TestWithoutLabels: a site without labels predicts as one does whose nodes have none, whatever of labels the model
+// reads.
 func TestWithoutLabels(t *testing.T) {
 	for _, name := range []string{"class means", "sage, smoothed", "gcn with labels", "gat none"} {
 		g := sites(t, false)
@@ -387,7 +402,8 @@ func TestWithoutLabels(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for rank := range got {
-			if !near(got[rank].Logits, want[rank].Logits) || got[rank].Tested != want[rank].Tested || got[rank].Tested == 0 {
+			if !near(got[rank].Logits, want[rank].Logits) || got[rank].Tested != want[rank].Tested ||
+				got[rank].Tested == 0 {
 				t.Errorf("%s: site %d has other predictions", name, rank)
 			}
 		}

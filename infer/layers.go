@@ -78,7 +78,8 @@ func (p *run) encodedRows() (graph.Features, error) {
 		x = m.Encoder.WithClasses(x, logits)
 	}
 	if m.Spec.Encoder.Labels > 0 {
-		x = graph.Columns([]graph.Features{x, graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split), m.Spec.Classes)})
+		x = graph.Columns([]graph.Features{x,
+			graph.OneHot(graph.ClassIn(graph.Train, s.Labels, s.Split), m.Spec.Classes)})
 	}
 	if m.Spec.Encoder.Hops == 0 {
 		return x, nil

@@ -45,8 +45,8 @@ func PredictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 	return Predictions{Logits: logits, kind: m.Spec.Kind()}
 }
 
-// Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on, or of
-// ordered classes the median (eval.Median). If a node may have several classes, it
+// Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on, or
+// of ordered classes the median (eval.Median). If a node may have several classes, it
 // returns all whose probability is above 0.5, or their own threshold, possibly none. Numbers have no classes.
 func (p Predictions) Classes(i int) (classes []int) {
 	if p.kind == graph.Numbers || p.kind == graph.Links {
@@ -78,8 +78,8 @@ func (p Predictions) Classes(i int) (classes []int) {
 	return []int{best}
 }
 
-// Probabilities returns that of each class for node i, [C], calibrated by the card's temperatures: by softmax, or, if a node may have several classes, by the
-// sigmoid.
+// Probabilities returns that of each class for node i, [C], calibrated by the card's temperatures: by softmax, or, if a
+// node may have several classes, by the sigmoid.
 func (p Predictions) Probabilities(i int) []float64 {
 	row := p.Logits.Row(i)
 	out := make([]float64, len(row))

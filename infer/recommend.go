@@ -15,7 +15,8 @@ import (
 )
 
 // ErrLinks is the fault of a model that predicts links where one of nodes is wanted.
-var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one of task links): heddle recommend lists its links")
+var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one of task links): " +
+	"heddle recommend lists its links")
 
 // Recommendation is a link that a graph lacks.
 type Recommendation struct {
@@ -27,7 +28,8 @@ type Recommendation struct {
 // Recommend returns the k best new links of each of some nodes of g under a relation, or under each relation of m where
 // it is empty, in the order of the nodes, best first. The other ends are nodes of those types that such links of g
 // have.
-func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, relation string, k int) (all []Recommendation, err error) {
+func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, relation string,
+	k int) (all []Recommendation, err error) {
 	if m.Decoder == nil {
 		return nil, notLinks(m)
 	}
@@ -79,7 +81,8 @@ func linksOf(g *graph.Graph, relation string) (knownLinks, error) {
 	if relation != "" {
 		at := slices.Index(g.Typed.Names, relation)
 		if at < 0 {
-			return knownLinks{}, fmt.Errorf("%s must have the model's relation %q (got %q)", g.Name, relation, g.Typed.Names)
+			return knownLinks{}, fmt.Errorf("%s must have the model's relation %q (got %q)", g.Name, relation,
+				g.Typed.Names)
 		}
 		one = g.Typed.Adj.Relation(at, g.Typed.Count())
 	}
@@ -121,7 +124,8 @@ func (l knownLinks) without(i, relation int32) (all []nn.Pair) {
 
 // Together returns the k best new links of wanted nodes of s by a model of links, whose other ends may be those of
 // other peers: of their rows those travel that c, by which the peers train, lets travel. All peers call it.
-func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer, wanted []links.Wanted, k int) (all []links.NewLink, err error) {
+func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *shard.Shard, g *comm.Group,
+	r comm.Reducer, wanted []links.Wanted, k int) (all []links.NewLink, err error) {
 	if m.Decoder == nil {
 		return nil, notLinks(m)
 	}

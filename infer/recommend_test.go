@@ -29,8 +29,8 @@ func read(t *testing.T, text string) plan.Plan {
 	return *p
 }
 
-// TestRecommend: a model of links between communities, trained at three peers, recommends new links within them; those of
-// one relation are as their scores say, and none is there already.
+// TestRecommend: a model of links between communities, trained at three peers, recommends new links within them; those
+// of one relation are as their scores say, and none is there already.
 func TestRecommend(t *testing.T) {
 	g := graphtest.Communities(120, 3, 8, 0.95, rng.New(2))
 	g.X = graph.Features{}
@@ -43,7 +43,8 @@ func TestRecommend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Links == nil || r.Links.Test == nil || r.Links.Test.MRR != r.Test || !(r.Links.Test.AUC > 0.7) || r.Figures != nil {
+	if r.Links == nil || r.Links.Test == nil || r.Links.Test.MRR != r.Test || !(r.Links.Test.AUC > 0.7) ||
+		r.Figures != nil {
 		t.Fatalf("links are %+v and test is %v, must be ranked, with an AUC above 0.7", *r.Links.Test, r.Test)
 	}
 	nodes := []int32{7, 50, 3}
@@ -54,7 +55,8 @@ func TestRecommend(t *testing.T) {
 	near := 0
 	for k, one := range all {
 		col, _ := g.Adj.Row(int(one.Node))
-		if one.Node != nodes[k/5] || one.Other == one.Node || slices.Contains(col, one.Other) || k%5 > 0 && one.Score > all[k-1].Score {
+		if one.Node != nodes[k/5] || one.Other == one.Node || slices.Contains(col, one.Other) ||
+			k%5 > 0 && one.Score > all[k-1].Score {
 			t.Errorf("recommendation %d is %+v, must be a new link of node %d, best first", k, one, nodes[k/5])
 		}
 		if group[one.Node] == group[one.Other] {
@@ -100,7 +102,8 @@ func TestRecommendTyped(t *testing.T) {
 		}
 	}
 	g.Typed.Adj = *g.Typed.Adj.Keep(keep)
-	r, err := heddle.Train(t.Context(), g, read(t, "method: full-batch\npeers: 1\ntask: links\nmodel: rgcn\nhidden: 8\nrounds: 3\ndecoder: distmult\nlink_holdout: [0.1, 0.1]"))
+	r, err := heddle.Train(t.Context(), g, read(t, "method: full-batch\npeers: 1\ntask: links\nmodel: rgcn\n"+
+		"hidden: 8\nrounds: 3\ndecoder: distmult\nlink_holdout: [0.1, 0.1]"))
 	if err != nil {
 		t.Fatal(err)
 	}

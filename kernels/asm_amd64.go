@@ -5,10 +5,12 @@ import "unsafe"
 // Tiles of a GEMM: C, rows×cols, from k columns of A and packed rows of B.
 
 //go:noescape
-func gemm6x16AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
+func gemm6x16AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,
+	ldc, next int, acc bool)
 
 //go:noescape
-func gemm6x8AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
+func gemm6x8AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,
+	ldc, next int, acc bool)
 
 // Loops over slices. Lengths are those of the first slice.
 
@@ -129,16 +131,20 @@ func maxIndexAVX512(col []int32) uint32
 // Maxima over edges: cols columns of the rows that the row pointers are of.
 
 //go:noescape
-func spmax64AVX512(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+func spmax64AVX512(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
+	lda, cols int)
 
 //go:noescape
-func spmax16AVX512(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+func spmax16AVX512(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
+	lda, cols int)
 
 //go:noescape
-func spmax32AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+func spmax32AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
+	lda, cols int)
 
 //go:noescape
-func spmax8AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+func spmax8AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
+	lda, cols int)
 
 // Rows of LayerNorm and softmax. Lengths are those of the first slice.
 

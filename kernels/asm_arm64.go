@@ -14,19 +14,24 @@ func gemm8x8TNEON(k int, a unsafe.Pointer, lda int, b, c unsafe.Pointer, ldc int
 // edge; the rows of X for the first far edges are fetched 16 edges ahead.
 
 //go:noescape
-func spmm64NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+func spmm64NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy, cols, far int, acc bool)
 
 //go:noescape
-func spmm16NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+func spmm16NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy, cols, far int, acc bool)
 
 //go:noescape
-func spmm4NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+func spmm4NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy, cols, far int, acc bool)
 
 //go:noescape
-func spmm2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+func spmm2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy, cols, far int, acc bool)
 
 //go:noescape
-func spmm1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+func spmm1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy, cols, far int, acc bool)
 
 // Loops over slices. Lengths are those of the first slice, multiples of 4.
 

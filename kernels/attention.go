@@ -176,7 +176,8 @@ var attentionCalls = sync.Pool{New: func() any { return new(attention) }}
 
 func (a *Attention) begin(name string, far, x []float32, ldx int) *attention {
 	if a.Heads < 1 || a.Dim < 1 || !(a.Slope > 0) || !(a.Dropout >= 0 && a.Dropout < 1) {
-		panic(fmt.Sprintf("kernels: %s of %d heads of %d, slope %g, dropout %g", name, a.Heads, a.Dim, a.Slope, a.Dropout))
+		panic(fmt.Sprintf("kernels: %s of %d heads of %d, slope %g, dropout %g", name, a.Heads, a.Dim, a.Slope,
+			a.Dropout))
 	}
 	c := attentionCalls.Get().(*attention)
 	c.init(name, a.RowPtr, a.Col, a.Heads*a.Dim, len(x), ldx)

@@ -81,22 +81,27 @@ func dropAVX2(keys []uint64, p *dropPattern, limit uint32, up float32, keep []fl
 	}
 }
 
-// Sums over edges: to cols columns of the rows of Y that the row pointers are of, Σ w·x. Weights go on by step bytes an edge
-// and head says which of them is a column's; the rows of X for the first far edges are fetched 16 edges ahead.
+// Sums over edges: to cols columns of the rows of Y that the row pointers are of, Σ w·x. Weights go on by step bytes an
+// edge and head says which of them is a column's; the rows of X for the first far edges are fetched 16 edges ahead.
 
 //go:noescape
-func attend128AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
+func attend128AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 //go:noescape
-func attend64AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
+func attend64AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 //go:noescape
-func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
+func attend48AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 //go:noescape
-func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
+func attend8AVX2(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
-type attendAsm func(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)
+type attendAsm func(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy int, head unsafe.Pointer, cols, far int, acc bool)
 
 func attendAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
 	for j := 0; j < g.width; {
@@ -133,7 +138,8 @@ func (g *attentionGroup) columns(f attendAsm, r *room, lo, rows, e, n, j, cols i
 	}
 	at := lo*g.ldy + g.h0*g.Dim + j
 	f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w), 4*g.pad,
-		unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, unsafe.Pointer(&r.head[j]), cols, far, r.acc)
+		unsafe.Pointer(&g.x[g.h0*g.Dim+j]), g.ldx, unsafe.Pointer(&g.y[at]), g.ldy, unsafe.Pointer(&r.head[j]), cols,
+		far, r.acc)
 	return j + cols
 }
 
@@ -149,43 +155,56 @@ func (g *attentionGroup) ahead(e, n int) int {
 // Products by heads: to dots, step bytes an edge, Σ x·z of each head of dim columns, of up to eight or four heads.
 
 //go:noescape
-func headDots8AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+func headDots8AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
+	ldz, heads, dim, far int)
 
 //go:noescape
-func headDots4AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+func headDots4AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
+	ldz, heads, dim, far int)
 
 //go:noescape
-func headDots8AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+func headDots8AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
+	ldz, heads, dim, far int)
 
 //go:noescape
-func headDots4AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+func headDots4AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
+	ldz, heads, dim, far int)
 
-type headDotsAsm func(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)
+type headDotsAsm func(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
+	ldz, heads, dim, far int)
 
 // Both in one, of strips of whole heads, for heads of as many vectors.
 
 //go:noescape
-func attendDots8x2AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+func attendDots8x2AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
 //go:noescape
-func attendDots8x1AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+func attendDots8x1AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
 //go:noescape
-func attendDots4x4AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+func attendDots4x4AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
 //go:noescape
-func attendDots4x1AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+func attendDots4x1AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
 //go:noescape
-func attendDots2x4AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+func attendDots2x4AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
 //go:noescape
-func attendDots4x2AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+func attendDots4x2AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
 //go:noescape
-func attendDots4x1AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+func attendDots4x1AVX2(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
-type attendDotsAsm func(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
+type attendDotsAsm func(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
+	z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)
 
 func attendDotsAVX512(g *attentionGroup, r *room, lo, rows, e, n int) {
 	switch vectors := (g.Dim + 15) / 16; {
@@ -225,9 +244,9 @@ func (g *attentionGroup) both(f attendDotsAsm, strip int, r *room, lo, rows, e, 
 	far := g.ahead(e, n) // of whole rows
 	for h := 0; h < g.heads; h += strip {
 		at := (g.h0 + h) * g.Dim
-		f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w[h]), unsafe.Pointer(&r.dots[h]), 4*g.pad,
-			unsafe.Pointer(&g.x[at]), g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+at]), g.ldz, unsafe.Pointer(&g.y[lo*g.ldy+at]), g.ldy,
-			min(strip, g.heads-h), g.Dim, far, r.acc)
+		f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w[h]),
+			unsafe.Pointer(&r.dots[h]), 4*g.pad, unsafe.Pointer(&g.x[at]), g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+at]),
+			g.ldz, unsafe.Pointer(&g.y[lo*g.ldy+at]), g.ldy, min(strip, g.heads-h), g.Dim, far, r.acc)
 		far = 0
 	}
 }
@@ -237,6 +256,7 @@ func (g *attentionGroup) products(eight, four headDotsAsm, r *room, lo, rows, e,
 	if g.pad > 4 {
 		f = eight
 	}
-	f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.dots), 4*g.pad, unsafe.Pointer(&g.x[g.h0*g.Dim]),
-		g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+g.h0*g.Dim]), g.ldz, g.heads, g.Dim, g.ahead(e, n))
+	f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.dots), 4*g.pad,
+		unsafe.Pointer(&g.x[g.h0*g.Dim]), g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+g.h0*g.Dim]), g.ldz, g.heads, g.Dim,
+		g.ahead(e, n))
 }

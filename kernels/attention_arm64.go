@@ -12,7 +12,8 @@ func weights16NEON(n int, q, shift *float32, step int, keep, w, slopes *float32,
 func logitGrads16NEON(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
 
 //go:noescape
-func dotsNEON(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim int)
+func dotsNEON(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
+	ldz, heads, dim int)
 
 func logitsNEON(q []float32, slope float32, own, top *headLanes) {
 	n := len(q) &^ 15
@@ -52,8 +53,8 @@ func attendDotsNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
 	if g.heads < g.pad {
 		clear(r.dots[:n*g.pad])
 	}
-	dotsNEON(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.dots), 4*g.pad, unsafe.Pointer(&g.x[g.h0*g.Dim]),
-		g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+g.h0*g.Dim]), g.ldz, g.heads, g.Dim)
+	dotsNEON(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.dots), 4*g.pad,
+		unsafe.Pointer(&g.x[g.h0*g.Dim]), g.ldx, unsafe.Pointer(&g.z[lo*g.ldz+g.h0*g.Dim]), g.ldz, g.heads, g.Dim)
 	attendNEON(g, r, lo, rows, e, n)
 }
 

@@ -33,7 +33,8 @@ type attentionCase struct {
 }
 
 func newAttentionCase(lengths []int, tall, heads, dim, gap int, drop float32) *attentionCase {
-	c := &attentionCase{heads: heads, dim: dim, gap: gap, tall: tall, drop: drop, ld: PadHeads(heads), ldx: heads*dim + gap}
+	c := &attentionCase{heads: heads, dim: dim, gap: gap, tall: tall, drop: drop, ld: PadHeads(heads),
+		ldx: heads*dim + gap}
 	c.rowPtr, c.col = sparse(5, lengths, tall)
 	c.own, c.far = noise(1, make([]float32, len(lengths)*c.ld)), noise(2, make([]float32, tall*c.ld))
 	for i := range c.far {
@@ -46,7 +47,8 @@ func newAttentionCase(lengths []int, tall, heads, dim, gap int, drop float32) *a
 func (c *attentionCase) rows() int { return len(c.rowPtr) - 1 }
 
 func (c *attentionCase) edges() *Attention {
-	return &Attention{RowPtr: c.rowPtr, Col: c.col, Heads: c.heads, Dim: c.dim, Slope: 0.2, Dropout: c.drop, Keys: edgeNames{}}
+	return &Attention{RowPtr: c.rowPtr, Col: c.col, Heads: c.heads, Dim: c.dim, Slope: 0.2, Dropout: c.drop,
+		Keys: edgeNames{}}
 }
 
 func (c *attentionCase) start() *Softmax {
@@ -61,7 +63,8 @@ type attentionTruth struct{ log, y, base, dx, dOwn, dFar []float64 }
 
 func (c *attentionCase) truth() (t attentionTruth) {
 	n, w := c.rows(), c.ldx
-	t.log, t.base, t.dFar, t.dOwn = make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, c.tall*c.ld)
+	t.log, t.base, t.dFar, t.dOwn = make([]float64, n*c.ld), make([]float64, n*c.ld), make([]float64, n*c.ld),
+		make([]float64, c.tall*c.ld)
 	t.y, t.dx = make([]float64, n*w), make([]float64, c.tall*w)
 	keep, key := make([]float32, c.heads), make([]uint64, 1)
 	for _, pass := range []int{0, 1, 2} {
@@ -179,8 +182,9 @@ func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, d
 	for b := range blocks { // each has the rows of a range
 		from, to := b*c.tall/blocks, (b+1)*c.tall/blocks
 		back.RowPtr, back.Col, back.Keys = rowPtr[from:to+1], col, edgesFrom{edgeNames{true}, from}
-		back.Backward(c.far[from*c.ld:to*c.ld], c.own, &AttentionGrad{Log: log, Base: base, DY: c.dy, LDDY: c.ldx, X: c.x[from*c.ldx:], LDX: c.ldx,
-			DX: dx[from*c.ldx:], LDDX: c.ldx, Fresh: fresh, DOwn: dOwn[from*c.ld : to*c.ld], DFar: dFar})
+		back.Backward(c.far[from*c.ld:to*c.ld], c.own, &AttentionGrad{Log: log, Base: base, DY: c.dy, LDDY: c.ldx,
+			X: c.x[from*c.ldx:], LDX: c.ldx, DX: dx[from*c.ldx:], LDDX: c.ldx, Fresh: fresh,
+			DOwn: dOwn[from*c.ld : to*c.ld], DFar: dFar})
 	}
 	checkX()
 	checkOwn()
@@ -203,8 +207,8 @@ func TestAttention(t *testing.T) {
 	hub[40] = 2500
 	long := slices.Repeat([]int{700}, 70) // more edges than a chunk of gradients has
 	for _, lengths := range [][]int{{}, {0}, {1}, {0, 3, 0, 1, 17, 0, 40, 0}, hub, long} {
-		for k, d := range [][2]int{{1, 1}, {1, 7}, {2, 8}, {3, 5}, {4, 16}, {8, 8}, {8, 1}, {5, 33}, {9, 3}, {17, 4}, {1, 300}, {4, 50},
-			{7, 27}, {5, 60}, {8, 32}, {3, 32}} {
+		for k, d := range [][2]int{{1, 1}, {1, 7}, {2, 8}, {3, 5}, {4, 16}, {8, 8}, {8, 1}, {5, 33}, {9, 3}, {17, 4},
+			{1, 300}, {4, 50}, {7, 27}, {5, 60}, {8, 32}, {3, 32}} {
 			if len(lengths) > 10 && (k%3 > 0 || raceEnabled) {
 				continue
 			}
@@ -216,8 +220,10 @@ func TestAttention(t *testing.T) {
 					near := func(what string, got []float32, want []float64, values, ld int) {
 						t.Helper()
 						for i := range got {
-							if i%ld < values && !(math.Abs(float64(got[i])-want[i]) <= 2e-5*(1+math.Abs(want[i]))) && !(math.IsInf(want[i], -1)) {
-								t.Fatalf("%d heads of %d, %d rows, %d blocks: %s[%d] = %g, must be %g", c.heads, c.dim, c.rows(), blocks, what, i, got[i], want[i])
+							if i%ld < values && !(math.Abs(float64(got[i])-want[i]) <= 2e-5*(1+math.Abs(want[i]))) &&
+								!(math.IsInf(want[i], -1)) {
+								t.Fatalf("%d heads of %d, %d rows, %d blocks: %s[%d] = %g, must be %g", c.heads, c.dim,
+									c.rows(), blocks, what, i, got[i], want[i])
 							}
 						}
 					}
@@ -296,8 +302,8 @@ func (c *attentionCase) gradients(workers int) (dx, dOwn, dFar []float32) {
 	back := c.edges()
 	back.RowPtr, back.Col = c.transposed()
 	back.Keys = edgeNames{true}
-	back.Backward(c.far, c.own, &AttentionGrad{Log: noise(7, make([]float32, n)), Base: noise(8, make([]float32, n)), DY: c.dy, LDDY: c.ldx,
-		X: c.x, LDX: c.ldx, DX: dx, LDDX: c.ldx, DOwn: dOwn, DFar: dFar})
+	back.Backward(c.far, c.own, &AttentionGrad{Log: noise(7, make([]float32, n)), Base: noise(8, make([]float32, n)),
+		DY: c.dy, LDDY: c.ldx, X: c.x, LDX: c.ldx, DX: dx, LDDX: c.ldx, DOwn: dOwn, DFar: dFar})
 	return dx, dOwn, dFar
 }
 
@@ -342,12 +348,13 @@ func TestAttentionPanics(t *testing.T) {
 		rowPtr, col := c.transposed()
 		back := &Attention{RowPtr: rowPtr, Col: col, Heads: 2, Dim: 3, Slope: 1}
 		grad := func(change func(d *AttentionGrad)) func() {
-			d := &AttentionGrad{Log: s.Top, Base: s.Sum, DY: c.dy, LDDY: 6, X: c.x, LDX: 6, DX: make([]float32, 24), LDDX: 6,
-				DOwn: make([]float32, 8), DFar: make([]float32, 4)}
+			d := &AttentionGrad{Log: s.Top, Base: s.Sum, DY: c.dy, LDDY: 6, X: c.x, LDX: 6, DX: make([]float32, 24),
+				LDDX: 6, DOwn: make([]float32, 8), DFar: make([]float32, 4)}
 			change(d)
 			return func() { back.Backward(c.far, c.own[:len(d.DFar)], d) }
 		}
-		panics(t, "column 1 of", grad(func(d *AttentionGrad) { d.DFar, d.Log, d.Base = d.DFar[:2], d.Log[:2], d.Base[:2] }))
+		panics(t, "column 1 of",
+			grad(func(d *AttentionGrad) { d.DFar, d.Log, d.Base = d.DFar[:2], d.Log[:2], d.Base[:2] }))
 		panics(t, "DX of", grad(func(d *AttentionGrad) { d.DX = d.DX[:23] }))
 		panics(t, "DOwn of", grad(func(d *AttentionGrad) { d.DOwn = d.DOwn[:7] }))
 		panics(t, "Base of", grad(func(d *AttentionGrad) { d.Base = nil }))
@@ -368,9 +375,11 @@ func FuzzAttention(f *testing.F) {
 		for i, c := range cols {
 			col[i] = int32(int8(c))
 		}
-		a := Attention{RowPtr: rowPtr, Col: col, Heads: 1 + int(heads%20), Dim: 1 + int(dim%70), Slope: 0.2, Dropout: 0.5, Keys: edgeNames{}}
+		a := Attention{RowPtr: rowPtr, Col: col, Heads: 1 + int(heads%20), Dim: 1 + int(dim%70), Slope: 0.2,
+			Dropout: 0.5, Keys: edgeNames{}}
 		w, ld, rows := a.Heads*a.Dim, PadHeads(a.Heads), max(0, len(ptr)-1)
-		x, own, far := noise(1, make([]float32, 20*w)), noise(2, make([]float32, rows*ld)), noise(3, make([]float32, 20*ld))
+		x, own, far := noise(1, make([]float32, 20*w)), noise(2, make([]float32, rows*ld)),
+			noise(3, make([]float32, 20*ld))
 		before := active
 		defer func() { active = before }()
 		for _, s := range usable() {
@@ -378,11 +387,13 @@ func FuzzAttention(f *testing.F) {
 			y, check := fenced(t, int(dim)%7, rows*w)
 			for _, f := range []func(){
 				func() {
-					a.Forward(own, far, x, w, &Softmax{Top: make([]float32, rows*ld), Sum: make([]float32, rows*ld), Y: y, LDY: w})
+					a.Forward(own, far, x, w, &Softmax{Top: make([]float32, rows*ld), Sum: make([]float32, rows*ld),
+						Y: y, LDY: w})
 				},
 				func() {
 					d := &AttentionGrad{Log: make([]float32, 20*ld), Base: make([]float32, 20*ld), DY: x, LDDY: w,
-						X: make([]float32, rows*w), LDX: w, DX: y, LDDX: w, DOwn: make([]float32, rows*ld), DFar: make([]float32, 20*ld)}
+						X: make([]float32, rows*w), LDX: w, DX: y, LDDX: w, DOwn: make([]float32, rows*ld),
+						DFar: make([]float32, 20*ld)}
 					a.Backward(own, far, d)
 				},
 			} {

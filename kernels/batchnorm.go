@@ -3,7 +3,8 @@ package kernels
 import "sync"
 
 // BatchNorm (Ioffe and Szegedy, ICML 2015) is made of sums over rows, which add up over blocks and peers, and of passes
-// with one or a few factors a column. With N rows, mean = Σx/N, inv = 1/√(Σ(x − mean)²/N + eps) and x̂ = (x − mean)·inv,
+// with one or a few factors a column. With N rows, mean = Σx/N, inv = 1/√(Σ(x − mean)²/N + eps) and x̂ = (x −
+// mean)·inv,
 //
 //	y  = gain·x̂ + bias                       = scale·x + shift,  scale = gain·inv, shift = bias − mean·scale
 //	dx = gain·inv·(dy − Σdy/N − x̂·Σ(dy·x̂)/N) = a·dy + b·x + c,   a = gain·inv,     b = −a·inv·Σ(dy·x̂)/N,
@@ -12,8 +13,8 @@ import "sync"
 // where Σ(dy·x̂) = inv·(Σ dy·x − mean·Σ dy) is also the gain's gradient, and Σ dy the bias's.
 
 // ColumnMoments writes each column's mean and its sum of squared deviations from it; of no rows, zeros. Deviations are
-// first taken from one of the rows, so that a column far from 0 loses nothing, and parts of the rows are merged as Merge
-// does.
+// first taken from one of the rows, so that a column far from 0 loses nothing, and parts of the rows are merged as
+// Merge does.
 func ColumnMoments(rows int, x []float32, ldx int, mean, square []float64) {
 	n := len(mean)
 	checkLength("square of ColumnMoments", len(square), n)
@@ -34,8 +35,8 @@ func Merge(rows int, mean, square *float64, more int, mean2, square2 float64) {
 	*square += square2 + float64(float64(d*d)*float64(float64(rows)*share))
 }
 
-// ColumnSums adds Σ dy and Σ dy·x over the rows to sum and product, column by column. Products are rounded to float32 and
-// summed in float64.
+// ColumnSums adds Σ dy and Σ dy·x over the rows to sum and product, column by column. Products are rounded to float32
+// and summed in float64.
 func ColumnSums(rows int, x []float32, ldx int, dy []float32, lddy int, sum, product []float64) {
 	n := len(sum)
 	checkLength("product of ColumnSums", len(product), n)
@@ -61,7 +62,8 @@ func BatchNormGrad(rows int, x []float32, ldx int, dy []float32, lddy int, a, b,
 	checkMatrix("X of BatchNormGrad", rows, n, ldx, x)
 	checkMatrix("dY of BatchNormGrad", rows, n, lddy, dy)
 	checkMatrix("dX of BatchNormGrad", rows, n, lddx, dx)
-	batches(batch{step: batchBackward, rows: rows, n: n, x: x, ldx: ldx, dy: dy, lddy: lddy, a: a, b: b, c: c, out: dx, ldo: lddx}, nil, nil)
+	batches(batch{step: batchBackward, rows: rows, n: n, x: x, ldx: ldx, dy: dy, lddy: lddy, a: a, b: b, c: c, out: dx,
+		ldo: lddx}, nil, nil)
 }
 
 type batchStep uint8
@@ -159,8 +161,8 @@ var ones = func() (all [blockN]float32) {
 	return all
 }()
 
-// moments finds mean and squares of a part, the rows [lo, hi), strip by strip of columns: a block of rows less the part's
-// first row is summed with itself.
+// moments finds mean and squares of a part, the rows [lo, hi), strip by strip of columns: a block of rows less the
+// part's first row is summed with itself.
 func (c *batch) moments(part, lo, hi int) {
 	room := scratches.Get().(*scratch)
 	sums := c.sums[2*c.n*part:][:2*c.n]

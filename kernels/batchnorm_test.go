@@ -22,7 +22,8 @@ func TestBatchNorm(t *testing.T) {
 		x, dy := noise(1, make([]float32, size)), noise(2, make([]float32, size))
 		gain, bias := noise(3, make([]float32, n)), noise(4, make([]float32, n))
 		run := func(t *testing.T) (r result) {
-			r.mean, r.square, r.sum2, r.product2 = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+			r.mean, r.square, r.sum2, r.product2 = make([]float64, n), make([]float64, n), make([]float64, n),
+				make([]float64, n)
 			ColumnMoments(rows, x, ld, r.mean, r.square)
 			ColumnSums(rows, x, ld, dy, ld, r.sum2, r.product2)
 			scale, shift, b, c := make([]float32, n), make([]float32, n), make([]float32, n), make([]float32, n)
@@ -54,7 +55,8 @@ func TestBatchNorm(t *testing.T) {
 			for _, r := range []result{got, run(t)} {
 				same(t, "y", r.y, plain.y)
 				same(t, "dx", r.dx, plain.dx)
-				if !slices.Equal(r.sum2, plain.sum2) || !slices.Equal(r.product2, plain.product2) || !slices.Equal(r.mean, plain.mean) || !slices.Equal(r.square, plain.square) {
+				if !slices.Equal(r.sum2, plain.sum2) || !slices.Equal(r.product2, plain.product2) ||
+					!slices.Equal(r.mean, plain.mean) || !slices.Equal(r.square, plain.square) {
 					t.Fatalf("%v: sums differ from those of plain Go", d)
 				}
 			}
@@ -89,8 +91,10 @@ func TestBatchNorm(t *testing.T) {
 				_, down := column(j)
 				x64[at] = v
 				slope := (up - down) / (2 * h)
-				if math.Abs(float64(plain.y[at])-y[i]) > 2e-5 || math.Abs(float64(plain.dx[at]-add[at])-slope) > 1e-4*(1+math.Abs(slope)) {
-					t.Fatalf("%v at %d, %d: y %g, must be %g; dx %g, must be %g", d, i, j, plain.y[at], y[i], plain.dx[at]-add[at], slope)
+				if math.Abs(float64(plain.y[at])-y[i]) > 2e-5 ||
+					math.Abs(float64(plain.dx[at]-add[at])-slope) > 1e-4*(1+math.Abs(slope)) {
+					t.Fatalf("%v at %d, %d: y %g, must be %g; dx %g, must be %g", d, i, j, plain.y[at], y[i],
+						plain.dx[at]-add[at], slope)
 				}
 			}
 		}
@@ -105,8 +109,8 @@ func TestBatchNorm(t *testing.T) {
 	panics(t, "dX of BatchNormGrad", func() { BatchNormGrad(3, x, 4, x, 4, x[:4], x[:4], x[:4], x[:11], 4) })
 }
 
-// TestColumnMoments: columns whose mean is thousands of times their deviation keep their variance, of one set of rows or
-// of two that are merged.
+// TestColumnMoments: columns whose mean is thousands of times their deviation keep their variance, of one set of rows
+// or of two that are merged.
 func TestColumnMoments(t *testing.T) {
 	const rows, n = 3000, 37
 	x := noise(1, make([]float32, rows*n))
@@ -130,7 +134,8 @@ func TestColumnMoments(t *testing.T) {
 					sq += d * d
 				}
 				if math.Abs(mean[j]-m) > 1e-6 || math.Abs(square[j]-sq) > 1e-5*sq {
-					t.Fatalf("%d rows and the rest, column %d: mean %g, squares %g, must be %g, %g", first, j, mean[j], square[j], m, sq)
+					t.Fatalf("%d rows and the rest, column %d: mean %g, squares %g, must be %g, %g", first, j, mean[j],
+						square[j], m, sq)
 				}
 			}
 		}

@@ -18,10 +18,11 @@ func BenchmarkGemm(b *testing.B) {
 		m, n, k int
 	}{
 		{"NN", GemmNN, 512, 512, 512}, {"NN", GemmNN, 1024, 1024, 1024}, {"NN", GemmNN, 2048, 2048, 2048},
-		{"NN", GemmNN, 140, 256, 1433}, {"NN", GemmNN, 18333, 15, 64}, {"NN", GemmNN, 18333, 64, 100}, {"NN", GemmNN, 2708, 7, 256},
-		{"NN", GemmNN, 20000, 256, 100}, {"NN", GemmNN, 20000, 47, 256}, {"NN", GemmNN, 140, 7, 256},
-		{"TN", GemmTN, 256, 7, 140}, {"TN", GemmTN, 1433, 256, 140}, {"TN", GemmTN, 64, 15, 18333}, {"TN", GemmTN, 256, 47, 20000},
-		{"NT", GemmNT, 18333, 64, 15}, {"NT", GemmNT, 20000, 256, 47}, {"NT", GemmNT, 140, 256, 7}, {"NT", GemmNT, 1024, 1024, 1024},
+		{"NN", GemmNN, 140, 256, 1433}, {"NN", GemmNN, 18333, 15, 64}, {"NN", GemmNN, 18333, 64, 100},
+		{"NN", GemmNN, 2708, 7, 256}, {"NN", GemmNN, 20000, 256, 100}, {"NN", GemmNN, 20000, 47, 256},
+		{"NN", GemmNN, 140, 7, 256}, {"TN", GemmTN, 256, 7, 140}, {"TN", GemmTN, 1433, 256, 140},
+		{"TN", GemmTN, 64, 15, 18333}, {"TN", GemmTN, 256, 47, 20000}, {"NT", GemmNT, 18333, 64, 15},
+		{"NT", GemmNT, 20000, 256, 47}, {"NT", GemmNT, 140, 256, 7}, {"NT", GemmNT, 1024, 1024, 1024},
 	} {
 		b.Run(fmt.Sprintf("%s_%dx%dx%d", c.form, c.m, c.n, c.k), func(b *testing.B) {
 			x, w, y := noise(1, make([]float32, c.m*c.k)), noise(2, make([]float32, c.n*c.k)), make([]float32, c.m*c.n)
@@ -77,7 +78,8 @@ func BenchmarkVector(b *testing.B) {
 		{"AdamStep", 28, func() { AdamStep(x, y, m, v, 1, 1e-3, 0.9, 0.999, 1e-8, 0.1, 0.001, 0, 0) }},
 		{"Dropout", 8, func() { dropRow(1, 0.5, x, y, false) }},
 		{"LayerNorm", 8, func() { LayerNorm(1433, 1e-5, x, 256, y[:256], y[:256], m, 256, v[:2*1433]) }},
-		{"LayerNormGrad", 28, func() { LayerNormGrad(1433, x, 256, v[:2*1433], y[:256], y, 256, m, 256, v[5000:5256], v[6000:6256]) }},
+		{"LayerNormGrad", 28,
+			func() { LayerNormGrad(1433, x, 256, v[:2*1433], y[:256], y, 256, m, 256, v[5000:5256], v[6000:6256]) }},
 		{"ExpSum", 8, func() { ExpSum(1, x, y) }},
 		{"ExpSum of 16", 8, func() {
 			for i := 0; i < n; i += 16 {

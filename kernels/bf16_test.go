@@ -46,7 +46,8 @@ func TestConversions(t *testing.T) {
 				if !slices.Equal(y, want) {
 					t.Fatalf("ToBF16 of %d differs", n)
 				}
-				if slices.ContainsFunc(slices.Concat(all[:20], all[20+n:]), func(v uint16) bool { return v != canary }) {
+				if slices.ContainsFunc(slices.Concat(all[:20], all[20+n:]),
+					func(v uint16) bool { return v != canary }) {
 					t.Fatalf("ToBF16 of %d wrote outside", n)
 				}
 				back, check := fenced(t, offset, n)
@@ -82,7 +83,8 @@ func TestConversions(t *testing.T) {
 				}
 			}
 		}
-		for _, c := range []struct{ odd, want float32 }{{0, 0}, {1e-40, 0}, {float32(math.Inf(-1)), float32(math.Inf(1))}, {float32(math.NaN()), float32(math.NaN())}} {
+		for _, c := range []struct{ odd, want float32 }{{0, 0}, {1e-40, 0},
+			{float32(math.Inf(-1)), float32(math.Inf(1))}, {float32(math.NaN()), float32(math.NaN())}} {
 			x, y := make([]float32, 21), slices.Repeat([]int8{5}, 21)
 			for _, at := range []int{3, 20} {
 				clear(x)

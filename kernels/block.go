@@ -5,9 +5,10 @@ import (
 	"unsafe"
 )
 
-// Blocks of a GEMM (after Goto and van de Geijn, ACM TOMS 34(3), 2008): some rows of A, as many as a tile has, by blockK
-// stay in L1 while slivers of B, blockK×tile columns, pass by from L2. Blocks of k leave their sums in C, which a
-// float32 survives unchanged: the order of summation is that of one long loop, within each slice where k is cut into slices.
+// Blocks of a GEMM (after Goto and van de Geijn, ACM TOMS 34(3), 2008): some rows of A, as many as a tile has, by
+// blockK stay in L1 while slivers of B, blockK×tile columns, pass by from L2. Blocks of k leave their sums in C, which
+// a float32 survives unchanged: the order of summation is that of one long loop, within each slice where k is cut into
+// slices.
 const (
 	blockK  = 384
 	blockN  = 512
@@ -76,7 +77,8 @@ func gemmThin(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 				c[j*blockN+q] = v
 			}
 		}
-		t := gemm{form: tn, m: n, n: m, k: g.k, lda: g.ldb, ldb: g.lda, ldc: blockN, acc: true, a: g.b[j0:], b: g.a[i:], c: c, tiles: g.tiles}
+		t := gemm{form: tn, m: n, n: m, k: g.k, lda: g.ldb, ldb: g.lda, ldc: blockN, acc: true, a: g.b[j0:], b: g.a[i:],
+			c: c, tiles: g.tiles}
 		const deep = 48 // as in placed
 		for p := 0; p < g.k; p += deep {
 			s.block(&t, 0, n, 0, m, p, min(deep, g.k-p), true)
@@ -123,7 +125,8 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 			if left := n - jp; left <= cols {
 				cols, next = left, rows*g.ldc-jp
 			}
-			t.run(height, rows, cols, k, a, rs, cs, b, ldb, unsafe.Pointer(&g.c[i*g.ldc+j+jp]), g.ldc, next, g.acc || p > 0)
+			t.run(height, rows, cols, k, a, rs, cs, b, ldb, unsafe.Pointer(&g.c[i*g.ldc+j+jp]), g.ldc, next, g.acc ||
+				p > 0)
 		}
 		if p+k == g.k {
 			g.finish(i, i+rows, j, j+n)
@@ -167,7 +170,8 @@ func (s *scratch) packB(g *gemm, p, k, j, n int) {
 	}
 	if lay := g.tiles.lay; lay != nil {
 		for c := 0; c < n; c += cols {
-			lay(k, min(cols, n-c), unsafe.Pointer(&g.b[p*g.ldb+j+c]), g.ldb, unsafe.Pointer(&s.b[c*k]), panel(cols, n-c))
+			lay(k, min(cols, n-c), unsafe.Pointer(&g.b[p*g.ldb+j+c]), g.ldb, unsafe.Pointer(&s.b[c*k]),
+				panel(cols, n-c))
 		}
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// A Block is the transpose of some rows of a CSR, made by Transpose: rows [first, first+rows) of X are its columns, counted from
-// first. All blocks of a call have as many rows as Y.
+// A Block is the transpose of some rows of a CSR, made by Transpose: rows [first, first+rows) of X are its columns,
+// counted from first. All blocks of a call have as many rows as Y.
 type Block struct {
 	first, rows int
 	ends        []int64 // rowPtr, and one more
@@ -17,8 +17,8 @@ type Block struct {
 	val         []float32
 }
 
-// Transpose makes b, in its own memory, the transpose of rows of a CSR of so many columns; rowPtr, of one element more than they are, begins at
-// first, and X has a row for each row of the CSR.
+// Transpose makes b, in its own memory, the transpose of rows of a CSR of so many columns; rowPtr, of one element more
+// than they are, begins at first, and X has a row for each row of the CSR.
 func (b *Block) Transpose(first int, rowPtr []int64, col []int32, val []float32, cols int) {
 	if first < 0 {
 		panic(fmt.Sprintf("kernels: Transpose begins with row %d", first))
@@ -26,7 +26,8 @@ func (b *Block) Transpose(first int, rowPtr []int64, col []int32, val []float32,
 	from, to := rowPtr[0], rowPtr[len(rowPtr)-1]
 	n := int(to - from)
 	b.first, b.rows = first, len(rowPtr)-1
-	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], slices.Grow(b.col[:0], n)[:n], slices.Grow(b.val[:0], n)[:n]
+	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], slices.Grow(b.col[:0], n)[:n],
+		slices.Grow(b.val[:0], n)[:n]
 	clear(b.ends)
 	next := b.ends[2:] // of a column, so that ends are right when all have been placed
 	for _, c := range col[from:to] {
@@ -63,14 +64,15 @@ const (
 	tallCols  = 64
 )
 
-// BlockRows returns how many rows of X, of n columns, a Block should pick: as many as stay in L1, and as many as stay in L2.
+// BlockRows returns how many rows of X, of n columns, a Block should pick: as many as stay in L1, and as many as stay
+// in L2.
 func BlockRows(n int) (near, tall int) {
 	return blockRoom / max(16, min(n, blockCols)), tallRoom / max(16, min(n, tallCols))
 }
 
-// SpMMBlocks computes Y += Σ S·X over blocks S, in their order. Y has rows of n values with stride ldy, X with stride ldx. Where rows
-// of X are picked many times each, that takes less time than one SpMM: they are picked from a copy in L1 or L2, in which rows a power
-// of two apart do not fall on the same few lines of the cache.
+// SpMMBlocks computes Y += Σ S·X over blocks S, in their order. Y has rows of n values with stride ldy, X with stride
+// ldx. Where rows of X are picked many times each, that takes less time than one SpMM: they are picked from a copy in
+// L1 or L2, in which rows a power of two apart do not fall on the same few lines of the cache.
 func SpMMBlocks(blocks []Block, n int, x []float32, ldx int, y []float32, ldy int) {
 	if len(blocks) == 0 || n == 0 {
 		return
@@ -119,7 +121,8 @@ func (c *blockCall) check() {
 	for k := range c.blocks {
 		b := &c.blocks[k]
 		if c.rows < 0 || len(b.rowPtr()) != c.rows+1 {
-			panic(fmt.Sprintf("kernels: block %d of SpMMBlocks must have %d rows (got %d)", k, c.rows, len(b.rowPtr())-1))
+			panic(fmt.Sprintf("kernels: block %d of SpMMBlocks must have %d rows (got %d)", k, c.rows,
+				len(b.rowPtr())-1))
 		}
 		checkMatrix("X of SpMMBlocks", b.first+b.rows, c.n, c.ldx, c.x)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpMMBlocks: to the bit what SpMM adds block after block, over widths about every cut-off, on one core and three, of blocks
-// that stay in L1 and in L2; rows that are too many for their copy are taken as they lie.
+// TestSpMMBlocks: to the bit what SpMM adds block after block, over widths about every cut-off, on one core and three,
+// of blocks that stay in L1 and in L2; rows that are too many for their copy are taken as they lie.
 func TestSpMMBlocks(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for k, n := range []int{1, 7, 16, 33, 64, 100, 128, 129, 256, 300} {
@@ -69,7 +69,8 @@ func testSpMMBlocks(t *testing.T, n, gap, offset int) {
 						continue
 					}
 					if cols[e] != int32(i) || values[e] != val[p] {
-						t.Fatalf("value %d of a block is %v of row %d, must be %v of row %d", e, values[e], cols[e], val[p], i)
+						t.Fatalf("value %d of a block is %v of row %d, must be %v of row %d", e, values[e], cols[e],
+							val[p], i)
 					}
 					e++
 				}

@@ -57,9 +57,10 @@ func NewMask(m Mask, values int64, rows int) Mask {
 // maskWord is where row i begins, whose values begin at so many.
 func maskWord(begin int64, i int) int { return int(begin>>4) + i }
 
-// DropoutKept writes to mask which values of each row of a CSR, x at the columns col, Dropout leaves other than 0, and to kept how
-// many; rowPtr and keys are those of the rows from first on.
-func DropoutKept(keys []uint64, p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask, kept []int64) {
+// DropoutKept writes to mask which values of each row of a CSR, x at the columns col, Dropout leaves other than 0, and
+// to kept how many; rowPtr and keys are those of the rows from first on.
+func DropoutKept(keys []uint64, p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask,
+	kept []int64) {
 	checkLength("kept of DropoutKept", len(kept), len(keys))
 	checkRows("DropoutKept", len(keys), rowPtr, col, x)
 	checkMask("DropoutKept", mask, first, rowPtr)
@@ -68,13 +69,16 @@ func DropoutKept(keys []uint64, p float32, first int, rowPtr []int64, col []int3
 		lo, hi := rowPtr[k], rowPtr[k+1]
 		reads(col[lo:hi])
 		reads(x[lo:hi])
-		kept[k] = int64(active.kept(uint32(key), uint32(key>>32), limit, col[lo:hi], x[lo:hi], &mask[maskWord(lo, first+k)]))
+		kept[k] = int64(active.kept(uint32(key), uint32(key>>32), limit, col[lo:hi], x[lo:hi],
+			&mask[maskWord(lo, first+k)]))
 	}
 }
 
-// DropoutPack writes what DropoutKept has counted: the values that Dropout leaves of the rows from first on, and their columns, those of
-// row first+k from place into[k] of y and at on. into and rowPtr have one element more than there are rows.
-func DropoutPack(p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64, at []int32, y []float32) {
+// DropoutPack writes what DropoutKept has counted: the values that Dropout leaves of the rows from first on, and their
+// columns, those of row first+k from place into[k] of y and at on. into and rowPtr have one element more than there are
+// rows.
+func DropoutPack(p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64, at []int32,
+	y []float32) {
 	rows := len(rowPtr) - 1
 	checkRows("DropoutPack", rows, rowPtr, col, x)
 	checkRows("what DropoutPack writes", rows, into, at, y)
@@ -82,7 +86,8 @@ func DropoutPack(p float32, first int, rowPtr []int64, col []int32, x []float32,
 	room, up := packRooms.Get().(*packRoom), 1/(1-p)
 	for k := range rows {
 		lo, hi := rowPtr[k], rowPtr[k+1]
-		n := room.pack(mask[maskWord(lo, first+k):], up, col[lo:hi], x[lo:hi], at[into[k]:into[rows]], y[into[k]:into[rows]])
+		n := room.pack(mask[maskWord(lo, first+k):], up, col[lo:hi], x[lo:hi], at[into[k]:into[rows]],
+			y[into[k]:into[rows]])
 		if want := into[k+1] - into[k]; int64(n) != want {
 			panic(fmt.Sprintf("kernels: DropoutPack has room for %d values of a row (got %d)", want, n))
 		}
@@ -97,7 +102,8 @@ func checkRows(name string, rows int, rowPtr []int64, col []int32, x []float32) 
 	}
 	for k, end := range rowPtr {
 		if end < 0 || end > int64(min(len(col), len(x))) || k > 0 && end < rowPtr[k-1] {
-			panic(fmt.Sprintf("kernels: %s: row pointer %d is %d, before the one before it or out of the %d values", name, k, end, min(len(col), len(x))))
+			panic(fmt.Sprintf("kernels: %s: row pointer %d is %d, before the one before it or out of the %d values",
+				name, k, end, min(len(col), len(x))))
 		}
 	}
 }
@@ -105,7 +111,8 @@ func checkRows(name string, rows int, rowPtr []int64, col []int32, x []float32) 
 // checkMask panics where the rows from first on, whose pointers are given, lie outside of mask.
 func checkMask(name string, mask Mask, first int, rowPtr []int64) {
 	if rows := len(rowPtr) - 1; first < 0 || maskWord(rowPtr[rows], first+rows)+2 > len(mask) {
-		panic(fmt.Sprintf("kernels: mask of %s has %d words, too few for rows %d to %d", name, len(mask), first, first+rows))
+		panic(fmt.Sprintf("kernels: mask of %s has %d words, too few for rows %d to %d", name, len(mask), first,
+			first+rows))
 	}
 }
 
@@ -201,7 +208,8 @@ func packKeptGeneric(mask *uint16, up float32, col []int32, x []float32, at []in
 	return n
 }
 
-func turnKeptGeneric(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) (n int) {
+func turnKeptGeneric(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32,
+	bits *uint16) (n int) {
 	words := unsafe.Slice(bits, (len(place)+15)/16)
 	clear(words)
 	x = x[:len(place)]

@@ -54,8 +54,9 @@ func TestDropoutMask(t *testing.T) {
 	})
 }
 
-// TestDropoutOfSparse: of sparse rows, short and long, what is counted and packed are the values that whole rows keep, at their
-// columns and in their order, to the bit; zeros that are stored go too, and nothing beside the room is touched. Drop transposes the same.
+// TestDropoutOfSparse: of sparse rows, short and long, what is counted and packed are the values that whole rows keep,
+// at their columns and in their order, to the bit; zeros that are stored go too, and nothing beside the room is
+// touched. Drop transposes the same.
 func TestDropoutOfSparse(t *testing.T) {
 	const cols = 3000
 	each(t, func(t *testing.T) {
@@ -102,7 +103,8 @@ func TestDropoutOfSparse(t *testing.T) {
 			}
 			for k, v := range want {
 				if at[k] != wantCol[k] || math.Float32bits(y[k]) != math.Float32bits(v) && v == v {
-					t.Fatalf("p %g: value %d is %g of column %d, must be %g of column %d", p, k, y[k], at[k], v, wantCol[k])
+					t.Fatalf("p %g: value %d is %g of column %d, must be %g of column %d", p, k, y[k], at[k], v,
+						wantCol[k])
 				}
 			}
 		}
@@ -110,11 +112,14 @@ func TestDropoutOfSparse(t *testing.T) {
 	two, one := []int64{0, 2}, []uint64{1}
 	mask := NewMask(nil, 2, 1)
 	panics(t, "kept of DropoutKept", func() { DropoutKept(one, 0, 0, two, []int32{0, 1}, []float32{1, 2}, mask, nil) })
-	panics(t, "row pointer 1 is 2", func() { DropoutKept(one, 0, 0, two, []int32{0}, []float32{1, 2}, mask, make([]int64, 1)) })
-	panics(t, "too few for rows 1 to 2", func() { DropoutKept(one, 0, 1, two, []int32{0, 1}, []float32{1, 2}, mask, make([]int64, 1)) })
+	panics(t, "row pointer 1 is 2",
+		func() { DropoutKept(one, 0, 0, two, []int32{0}, []float32{1, 2}, mask, make([]int64, 1)) })
+	panics(t, "too few for rows 1 to 2",
+		func() { DropoutKept(one, 0, 1, two, []int32{0, 1}, []float32{1, 2}, mask, make([]int64, 1)) })
 	DropoutKept(one, 0, 0, two, []int32{0, 1}, []float32{1, 2}, mask, make([]int64, 1))
 	panics(t, "has room for 1 values", func() {
-		DropoutPack(0, 0, two, []int32{0, 1}, []float32{1, 2}, mask, []int64{0, 1}, make([]int32, 1), make([]float32, 1))
+		DropoutPack(0, 0, two, []int32{0, 1}, []float32{1, 2}, mask, []int64{0, 1}, make([]int32, 1),
+			make([]float32, 1))
 	})
 	turned, _ := NewTurned(0, two, []int32{0, 1}, []float32{1, 2}, 2)
 	panics(t, "mask of Drop must have", func() { new(Block).Drop(&turned, 0, mask[:2]) })
@@ -125,7 +130,8 @@ func TestDropoutOfSparse(t *testing.T) {
 }
 
 // testDrop: Drop makes of some rows what Transpose makes of the values that dropout has left of them.
-func testDrop(t *testing.T, lo, hi int, p float32, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64, at []int32, y []float32) {
+func testDrop(t *testing.T, lo, hi int, p float32, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64,
+	at []int32, y []float32) {
 	t.Helper()
 	const cols = 3001
 	turned, ok := NewTurned(lo, rowPtr[lo:hi+1], col, x, cols)
@@ -139,7 +145,8 @@ func testDrop(t *testing.T, lo, hi int, p float32, rowPtr []int64, col []int32, 
 	}
 	gotPtr, gotCol, gotVal := got.CSR()
 	wantPtr, wantCol, wantVal := want.CSR()
-	if got.first != want.first || got.rows != want.rows || !slices.Equal(gotPtr, wantPtr) || !slices.Equal(gotCol, wantCol) {
+	if got.first != want.first || got.rows != want.rows || !slices.Equal(gotPtr, wantPtr) ||
+		!slices.Equal(gotCol, wantCol) {
 		t.Fatalf("p %g: the pattern of rows %d to %d must be that of their transpose", p, lo, hi)
 	}
 	same(t, fmt.Sprintf("p %g, rows %d to %d", p, lo, hi), gotVal, wantVal)

@@ -1,7 +1,7 @@
 package kernels
 
-// ELU computes y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1), within 4 units
-// in the last place. y may be x.
+// ELU computes y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1), within 4
+// units in the last place. y may be x.
 func ELU(x, y []float32) {
 	checkLength("y of ELU", len(y), len(x))
 	vectors(vector{op: opELU, x: x, y: y}, 8)

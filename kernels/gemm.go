@@ -10,15 +10,17 @@ func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 	GemmNNBias(m, n, k, a, lda, b, ldb, c, ldc, acc, nil, false)
 }
 
-// GemmNNBias is GemmNN and then adds bias, n values, to every row of C, as Add would, and makes of it what ReLU would where
-// relu, but while it is in the cache. A nil bias adds nothing.
-func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32, relu bool) {
+// GemmNNBias is GemmNN and then adds bias, n values, to every row of C, as Add would, and makes of it what ReLU would
+// where relu, but while it is in the cache. A nil bias adds nothing.
+func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32,
+	relu bool) {
 	checkMatrix("A of GemmNN", m, k, lda, a)
 	checkMatrix("B of GemmNN", k, n, ldb, b)
 	if bias != nil {
 		checkLength("bias of GemmNNBias", len(bias), n)
 	}
-	g := gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, bias: bias, add: active.add, tiles: active.shape(n)}
+	g := gemm{form: nn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, bias: bias,
+		add: active.add, tiles: active.shape(n)}
 	if relu {
 		g.relu = active.relu
 	}
@@ -30,7 +32,8 @@ func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []flo
 func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmTN", k, m, lda, a)
 	checkMatrix("B of GemmTN", k, n, ldb, b)
-	gemms(gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: active.shape(n)})
+	gemms(gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c,
+		tiles: active.shape(n)})
 }
 
 // GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
@@ -38,7 +41,8 @@ func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	checkMatrix("A of GemmNT", m, k, lda, a)
 	checkMatrix("B of GemmNT", n, k, ldb, b)
-	gemms(gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c, tiles: active.shape(n)})
+	gemms(gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c,
+		tiles: active.shape(n)})
 }
 
 // shape returns the tiles for a C of n columns.

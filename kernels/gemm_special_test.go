@@ -22,7 +22,8 @@ func TestGemmSpecial(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, d := range [][3]int{{3, 2, 5}, {9, 7, 33}, {17, 47, 20}, {40, 100, 97}, {300, 10, 65}} {
 			m, n, k := d[0], d[1], d[2]
-			bad, hidden, column, p := m/2, m-1, n/2, k-1 // row bad of A begins with NaN; B has Inf in column, at p, where row hidden of A has 0
+			// row bad of A begins with NaN; B has Inf in column, at p, where row hidden of A has 0
+			bad, hidden, column, p := m/2, m-1, n/2, k-1
 			for _, f := range forms {
 				a, b, c := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
 				atA := func(i, q int) *float32 {

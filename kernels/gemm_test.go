@@ -29,8 +29,9 @@ func TestGemm(t *testing.T) {
 		}
 	}
 	// Past the blocks of m, n and k, and past the size where helpers join.
-	shapes = append(shapes, [][3]int{{1, 1, 1000}, {3, 7, 255}, {14, 32, 256}, {15, 33, 257}, {30, 40, 513}, {16, 520, 270},
-		{449, 70, 30}, {230, 7, 256}, {16, 600, 40}, {250, 65, 260}, {113, 100, 260}, {260, 40, 400}, {270, 97, 390}, {129, 97, 65}, {20, 6, 6200}, {16, 40, 4100}}...)
+	shapes = append(shapes, [][3]int{{1, 1, 1000}, {3, 7, 255}, {14, 32, 256}, {15, 33, 257}, {30, 40, 513},
+		{16, 520, 270}, {449, 70, 30}, {230, 7, 256}, {16, 600, 40}, {250, 65, 260}, {113, 100, 260}, {260, 40, 400},
+		{270, 97, 390}, {129, 97, 65}, {20, 6, 6200}, {16, 40, 4100}}...)
 	for len(shapes)%2 == 1 { // an even place: no gap
 		shapes = append(shapes, [3]int{1, 1, 1})
 	}
@@ -49,7 +50,8 @@ func TestGemm(t *testing.T) {
 	})
 }
 
-func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3]int, gap, offset int, acc, exact bool) {
+func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3]int, gap, offset int,
+	acc, exact bool) {
 	t.Helper()
 	m, n, k := d[0], d[1], d[2]
 	fill := noise
@@ -202,7 +204,8 @@ func TestLay(t *testing.T) {
 // TestGemmNNBias holds that a bias and ReLU give the bits that they give when they are applied afterwards.
 func TestGemmNNBias(t *testing.T) {
 	each(t, func(t *testing.T) {
-		for i, d := range [][3]int{{1, 1, 1}, {3, 5, 0}, {0, 3, 4}, {15, 33, 40}, {29, 47, 400}, {16, 530, 9}, {300, 64, 390}, {450, 100, 64}} {
+		for i, d := range [][3]int{{1, 1, 1}, {3, 5, 0}, {0, 3, 4}, {15, 33, 40}, {29, 47, 400}, {16, 530, 9},
+			{300, 64, 390}, {450, 100, 64}} {
 			m, n, k, acc := d[0], d[1], d[2], i%2 == 0
 			ldc := n + i%3
 			a, b, bias := noise(1, make([]float32, m*k)), noise(2, make([]float32, k*n)), noise(3, make([]float32, n))
@@ -227,7 +230,8 @@ func TestGemmNNBias(t *testing.T) {
 			same(t, fmt.Sprint(d), c, want)
 		}
 		panics(t, "the length of bias of GemmNNBias must be 1 (got 2)", func() {
-			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false, make([]float32, 2), false)
+			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false,
+				make([]float32, 2), false)
 		})
 	})
 }

@@ -178,7 +178,8 @@ func gemmGeneric(g *gemm, _ *scratch, i0, i1, j0, j1 int) {
 			ai, ci := g.a[i*g.lda:][:g.k], g.c[i*g.ldc:]
 			j := j0
 			for ; j+4 <= j1; j += 4 { // four sums at once: one alone waits for each addition
-				b0, b1, b2, b3 := g.b[j*g.ldb:][:g.k], g.b[(j+1)*g.ldb:][:g.k], g.b[(j+2)*g.ldb:][:g.k], g.b[(j+3)*g.ldb:][:g.k]
+				b0, b1, b2, b3 := g.b[j*g.ldb:][:g.k], g.b[(j+1)*g.ldb:][:g.k], g.b[(j+2)*g.ldb:][:g.k],
+					g.b[(j+3)*g.ldb:][:g.k]
 				s0, s1, s2, s3 := ci[j], ci[j+1], ci[j+2], ci[j+3]
 				for p, v := range ai {
 					s0 += float32(v * b0[p])

@@ -101,7 +101,8 @@ func TestWalls(t *testing.T) {
 				clear(col)
 				GatherRows(1, col, y, 1, x, 1)
 			}
-			for _, d := range [][3]int{{1, 1, 1}, {5, 7, 3}, {6, 8, 9}, {13, 15, 17}, {14, 32, 8}, {17, 33, 5}, {23, 40, 31}, {29, 100, 20}} {
+			for _, d := range [][3]int{{1, 1, 1}, {5, 7, 3}, {6, 8, 9}, {13, 15, 17}, {14, 32, 8}, {17, 33, 5},
+				{23, 40, 31}, {29, 100, 20}} {
 				m, n, k := d[0], d[1], d[2]
 				a, b, c := alloc(m*k), alloc(k*n), alloc(m*n)
 				GemmNN(m, n, k, a, k, b, n, c, n, false)
@@ -126,8 +127,8 @@ func TestWalls(t *testing.T) {
 				own, far, x, top, sum, y := alloc(6*ld), alloc(30*ld), alloc(30*w), alloc(6*ld), alloc(6*ld), alloc(6*w)
 				a.Forward(own, far, x, w, &Softmax{Top: top, Sum: sum, Y: y, LDY: w, Fresh: true})
 				a.Forward(own, far, x, w, &Softmax{Top: top, Sum: sum, Y: y, LDY: w})
-				a.Backward(own, far, &AttentionGrad{Log: alloc(30 * ld), Base: alloc(30 * ld), DY: x, LDDY: w, X: y, LDX: w,
-					DX: alloc(6 * w), LDDX: w, DOwn: top, DFar: alloc(30 * ld)})
+				a.Backward(own, far, &AttentionGrad{Log: alloc(30 * ld), Base: alloc(30 * ld), DY: x, LDDY: w, X: y,
+					LDX: w, DX: alloc(6 * w), LDDX: w, DOwn: top, DFar: alloc(30 * ld)})
 			}
 			tall, long := alloc(1<<19), slices.Repeat([]int{50}, 30) // past the size where rows are fetched ahead
 			rowPtr, col = sparse(2, long, len(tall)/64)

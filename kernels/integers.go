@@ -13,7 +13,8 @@ func SubIntegers(bits int, x, y []byte) { integers(bits, x, y, true) }
 
 func integers(bits int, x, y []byte, minus bool) {
 	if bits != 8 && bits != 16 && bits != 32 && bits != 64 || len(x)%(bits/8) != 0 {
-		panic(fmt.Sprintf("kernels: integers must have 8, 16, 32 or 64 bits and be whole (got %d bits, %d bytes)", bits, len(x)))
+		panic(fmt.Sprintf("kernels: integers must have 8, 16, 32 or 64 bits and be whole (got %d bits, %d bytes)", bits,
+			len(x)))
 	}
 	checkLength("y of integers", len(y), len(x))
 	reads(x)
@@ -21,8 +22,8 @@ func integers(bits int, x, y []byte, minus bool) {
 	active.integers(bits, x, y, minus)
 }
 
-// integersGeneric takes a word of eight bytes at a time. It adds the integers without their highest bits, so that nothing
-// is carried into the next integer, and adds the highest bits separately.
+// integersGeneric takes a word of eight bytes at a time. It adds the integers without their highest bits, so that
+// nothing is carried into the next integer, and adds the highest bits separately.
 func integersGeneric(bits int, x, y []byte, minus bool) {
 	high := ^uint64(0) / (^uint64(0) >> (64 - bits)) << (bits - 1) // the highest bit of each integer of a word
 	for ; len(x) >= 8 && len(y) >= 8; x, y = x[8:], y[8:] {
@@ -33,7 +34,8 @@ func integersGeneric(bits int, x, y []byte, minus bool) {
 		var a, b [8]byte
 		copy(a[:], x)
 		copy(b[:], y)
-		binary.LittleEndian.PutUint64(b[:], packedSum(binary.LittleEndian.Uint64(a[:]), binary.LittleEndian.Uint64(b[:]), high, minus))
+		binary.LittleEndian.PutUint64(b[:],
+			packedSum(binary.LittleEndian.Uint64(a[:]), binary.LittleEndian.Uint64(b[:]), high, minus))
 		copy(y, b[:])
 	}
 }

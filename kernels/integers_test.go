@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestIntegers: packed integers are added and subtracted modulo 2^bits, whatever their number, with nothing carried from
-// one to the next and nothing written beside them.
+// TestIntegers: packed integers are added and subtracted modulo 2^bits, whatever their number, with nothing carried
+// from one to the next and nothing written beside them.
 func TestIntegers(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, bits := range []int{8, 16, 32, 64} {
@@ -26,7 +26,8 @@ func TestIntegers(t *testing.T) {
 					} else {
 						AddIntegers(bits, x, room[1:len(room)-1])
 					}
-					if want := slices.Concat([]byte{42}, wideIntegers(bits, x, y, minus), []byte{42}); !bytes.Equal(room, want) {
+					if want := slices.Concat([]byte{42}, wideIntegers(bits, x, y, minus),
+						[]byte{42}); !bytes.Equal(room, want) {
 						t.Fatalf("%d integers of %d bits, minus %t: must be %x (got %x)", n, bits, minus, want, room)
 					}
 				}

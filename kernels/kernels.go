@@ -6,10 +6,10 @@
 // What holds on every instruction set:
 //   - A result does not depend on the number of workers, nor a row's bits on the row's place in its matrix: each
 //     element is summed over k in ascending order, from zero or, where acc, from what was there.
-//   - The products (Gemm*, SpMM*, Dot, the sums over edges of Attention) fuse multiply and add in assembly, and so differ
-//     from plain Go within k·ε·Σ|a·b|; the float32 Gemms, both SpMMs and Attention.Forward agree between AVX2, AVX-512
-//     and NEON. CrossEntropy fuses them in its exponentials for AVX2 and AVX-512, and so differs in the last bits. All else
-//     gives the same bits on every set.
+//   - The products (Gemm*, SpMM*, Dot, the sums over edges of Attention) fuse multiply and add in assembly, and so
+//     differ from plain Go within k·ε·Σ|a·b|; the float32 Gemms, both SpMMs and Attention.Forward agree between AVX2,
+//     AVX-512 and NEON. CrossEntropy fuses them in its exponentials for AVX2 and AVX-512, and so differs in the last
+//     bits. All else gives the same bits on every set.
 //   - NaN and infinity follow IEEE 754; a zero factor does not hide them. Which NaN comes out is not fixed.
 //   - Lengths, strides and indices are checked before memory is touched: a wrong one is the caller's bug and panics
 //     with "kernels: …". Where that happens in a sparse product, Y may be partly written.

@@ -79,7 +79,8 @@ func same(t *testing.T, what string, got, want []float32) {
 	}
 	for i := range got {
 		if math.Float32bits(got[i]) != math.Float32bits(want[i]) && (got[i] == got[i] || want[i] == want[i]) {
-			t.Fatalf("%s: [%d] = %g (%#x), must be %g (%#x)", what, i, got[i], math.Float32bits(got[i]), want[i], math.Float32bits(want[i]))
+			t.Fatalf("%s: [%d] = %g (%#x), must be %g (%#x)", what, i, got[i], math.Float32bits(got[i]), want[i],
+				math.Float32bits(want[i]))
 		}
 	}
 }

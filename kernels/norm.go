@@ -15,12 +15,14 @@ func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []floa
 	checkLength("stats of LayerNorm", len(stats), 2*rows)
 	checkMatrix("X of LayerNorm", rows, n, ldx, x)
 	checkMatrix("Y of LayerNorm", rows, n, ldy, y)
-	norms(norm{rows: rows, eps: eps, x: x, ldx: ldx, gain: gain, bias: bias, out: y, ldo: ldy, stats: stats, past: n%16 == 0 && past(x, y, n, ldy)})
+	norms(norm{rows: rows, eps: eps, x: x, ldx: ldx, gain: gain, bias: bias, out: y, ldo: ldy, stats: stats,
+		past: n%16 == 0 && past(x, y, n, ldy)})
 }
 
 // LayerNormGrad adds the gradients of LayerNorm, given X and stats as it left them and the gradient dY: to dX, unless
 // that is nil, to dgain and to dbias. Columns are summed in float64, sixteen rows at a time, and rounded once.
-func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, lddy int, dx []float32, lddx int, dgain, dbias []float32) {
+func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, lddy int, dx []float32, lddx int,
+	dgain, dbias []float32) {
 	n := len(gain)
 	checkLength("dgain of LayerNormGrad", len(dgain), n)
 	checkLength("dbias of LayerNormGrad", len(dbias), n)
@@ -30,11 +32,12 @@ func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, ld
 	if dx != nil {
 		checkMatrix("dX of LayerNormGrad", rows, n, lddx, dx)
 	}
-	norms(norm{rows: rows, x: x, ldx: ldx, gain: gain, dy: dy, lddy: lddy, out: dx, ldo: lddx, stats: stats, dgain: dgain, bias: dbias})
+	norms(norm{rows: rows, x: x, ldx: ldx, gain: gain, dy: dy, lddy: lddy, out: dx, ldo: lddx, stats: stats,
+		dgain: dgain, bias: dbias})
 }
 
-// normRows is how many rows a part has, and normBlock how many are gone through by rows and then by columns: the bits of
-// the sums of columns must not depend on the number of workers.
+// normRows is how many rows a part has, and normBlock how many are gone through by rows and then by columns: the bits
+// of the sums of columns must not depend on the number of workers.
 const (
 	normRows  = 1024
 	normBlock = 16
@@ -161,8 +164,8 @@ func ExpSum(shift float32, x, y []float32) float64 {
 	return active.expSum(shift, x, y)
 }
 
-// The sums below are taken in sixteen lanes of float32, column c in lane c modulo 16, over sumColumns columns; what these
-// add up to, folded in the order in which vectors do it, is float64.
+// The sums below are taken in sixteen lanes of float32, column c in lane c modulo 16, over sumColumns columns; what
+// these add up to, folded in the order in which vectors do it, is float64.
 
 type lanes [16]float32
 

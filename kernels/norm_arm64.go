@@ -54,7 +54,8 @@ func sumSquaresNEON(x []float32, mean float32) (sum float64) {
 }
 
 func normSumsNEON(x, dy, gain []float32, mean, inv float32) (a, b float64) {
-	for ; len(x) > 0; x, dy, gain = x[min(sumColumns, len(x)):], dy[min(sumColumns, len(dy)):], gain[min(sumColumns, len(gain)):] {
+	for ; len(x) > 0; x, dy, gain = x[min(sumColumns, len(x)):], dy[min(sumColumns, len(dy)):],
+		gain[min(sumColumns, len(gain)):] {
 		var la, lb lanes
 		part := x[:min(sumColumns, len(x))]
 		n := len(part) &^ 15

@@ -73,7 +73,8 @@ func TestRows(t *testing.T) {
 			}
 			for _, fill := range []func(uint64, []float32) []float32{noise, special} {
 				offset := i % 9
-				x, dy, gain, bias := fill(1, make([]float32, n+offset))[offset:], fill(2, make([]float32, n)), noise(3, make([]float32, n)), noise(4, make([]float32, n))
+				x, dy, gain, bias := fill(1, make([]float32, n+offset))[offset:], fill(2, make([]float32, n)),
+					noise(3, make([]float32, n)), noise(4, make([]float32, n))
 				scalar := func(what string, got, want float64) {
 					if math.Float64bits(got) != math.Float64bits(want) && (got == got || want == want) {
 						t.Fatalf("%s of %d: %g, must be %g", what, n, got, want)
@@ -95,10 +96,13 @@ func TestRows(t *testing.T) {
 				wantA, wantB := normSumsGeneric(x, dy, gain, 0.1, 1.7)
 				scalar("a", a, wantA)
 				scalar("b", b, wantB)
-				row("ExpSum", func(y []float32) { a = ExpSum(0.9, x, y) }, func(y []float32) { b = expSumGeneric(0.9, x, y) })
+				row("ExpSum", func(y []float32) { a = ExpSum(0.9, x, y) },
+					func(y []float32) { b = expSumGeneric(0.9, x, y) })
 				scalar("ExpSum", a, b)
-				row("normalise", func(y []float32) { active.normalise(x, gain, bias, y, 0.1, 1.7, false) }, func(y []float32) { normaliseGeneric(x, gain, bias, y, 0.1, 1.7, false) })
-				row("normGrad", func(y []float32) { active.normGrad(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) }, func(y []float32) { normGradGeneric(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) })
+				row("normalise", func(y []float32) { active.normalise(x, gain, bias, y, 0.1, 1.7, false) },
+					func(y []float32) { normaliseGeneric(x, gain, bias, y, 0.1, 1.7, false) })
+				row("normGrad", func(y []float32) { active.normGrad(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) },
+					func(y []float32) { normGradGeneric(x, dy, gain, y, 0.1, 1.7, 0.2, 0.3) })
 				got, want := slices.Repeat([]float64{7}, 2*n+2), slices.Repeat([]float64{7}, 2*n+2)
 				rows := 1 + n%3
 				tall, tallDy := fill(6, make([]float32, rows*(n+1))), fill(7, make([]float32, rows*n))
@@ -206,7 +210,8 @@ func TestLayerNorm(t *testing.T) {
 	})
 }
 
-// TestPast holds that what LayerNorm and dropout write past the caches is the same, and that nothing beside it is touched.
+// TestPast holds that what LayerNorm and dropout write past the caches is the same, and that nothing beside it is
+// touched.
 func TestPast(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if active.fence == nil {
@@ -214,7 +219,8 @@ func TestPast(t *testing.T) {
 		}
 		for _, n := range []int{16, 64, 272} {
 			const rows, around = 7, 64
-			x, gain, want, stats, keys := noise(1, make([]float32, rows*n)), noise(2, make([]float32, n)), make([]float32, rows*n), make([]float32, 2*rows), make([]uint64, rows)
+			x, gain, want, stats, keys := noise(1, make([]float32, rows*n)), noise(2, make([]float32, n)),
+				make([]float32, rows*n), make([]float32, 2*rows), make([]uint64, rows)
 			for i := range keys {
 				keys[i] = uint64(i) * 0xd1342543de82ef95
 			}
@@ -233,7 +239,8 @@ func TestPast(t *testing.T) {
 				all[i] = 7
 			}
 			LayerNorm(rows, 1e-5, x, n, gain, gain, want, n, stats)
-			norms(norm{rows: rows, eps: 1e-5, x: x, ldx: n, gain: gain, bias: gain, out: y, ldo: n, stats: stats, past: true})
+			norms(norm{rows: rows, eps: 1e-5, x: x, ldx: n, gain: gain, bias: gain, out: y, ldo: n, stats: stats,
+				past: true})
 			check("LayerNorm")
 			Dropout(keys[2:], 0.4, 2, n, x, n, want, n, false)
 			dropoutRows(keys[2:], 0.4, 2, n, x, n, y, n, false, true)
@@ -243,7 +250,8 @@ func TestPast(t *testing.T) {
 			check("dropout added")
 		}
 		x := aligned(pastFrom / 4)
-		if y := aligned(pastFrom / 4); !past(x, y, 16, 16) || past(x, x, 16, 16) || past(x, y[16:], 16, 16) || past(x, y, 16, 32) {
+		if y := aligned(pastFrom / 4); !past(x, y, 16, 16) || past(x, x, 16, 16) || past(x, y[16:], 16, 16) ||
+			past(x, y, 16, 32) {
 			t.Error("what is written past the caches is not what is large and lies alone")
 		}
 	})
@@ -257,10 +265,12 @@ func TestPast(t *testing.T) {
 func TestLayerNormWorkers(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows, n = 2503, 130
-		x, dy, gain := noise(1, make([]float32, rows*n)), noise(2, make([]float32, rows*n)), noise(3, make([]float32, n))
+		x, dy, gain := noise(1, make([]float32, rows*n)), noise(2, make([]float32, rows*n)),
+			noise(3, make([]float32, n))
 		run := func(workers int, wanted bool) []float32 {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
-			y, stats, dgain, dbias := make([]float32, rows*n), make([]float32, 2*rows), make([]float32, n), make([]float32, n)
+			y, stats, dgain, dbias := make([]float32, rows*n), make([]float32, 2*rows), make([]float32, n),
+				make([]float32, n)
 			LayerNorm(rows, 1e-5, x, n, gain, gain, y, n, stats)
 			if !wanted {
 				LayerNormGrad(rows, x, n, stats, gain, dy, n, nil, 0, dgain, dbias)

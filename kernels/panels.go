@@ -8,13 +8,15 @@ import (
 	"unsafe"
 )
 
-// Where rows of S pick many of the rows of X, as sparse features pick those of weights, Y = S·X takes the rows of X some at a time, a
-// panel, from a copy in L1, by panelRows rows of S, whose rows of Y stay in L2. The order of a sum stays.
+// Where rows of S pick many of the rows of X, as sparse features pick those of weights, Y = S·X takes the rows of X
+// some at a time, a panel, from a copy in L1, by panelRows rows of S, whose rows of Y stay in L2. The order of a sum
+// stays.
 const (
-	panelCols  = 128 // columns of X at most, whose sums are in registers
-	panelTall  = 96  // rows of X: as many as leave room in L1 for what else passes
-	panelRows  = 512
-	panelEdges = 6 // of a row within a panel, on average: fewer do not repay that its row of Y is read and written once more
+	panelCols = 128 // columns of X at most, whose sums are in registers
+	panelTall = 96  // rows of X: as many as leave room in L1 for what else passes
+	panelRows = 512
+	// of a row within a panel, on average: fewer do not repay that its row of Y is read and written once more
+	panelEdges = 6
 )
 
 // panels is a kernel and how many columns it sums.
@@ -23,12 +25,15 @@ type panels struct {
 	cols int
 }
 
-// A panelAsm sums the columns of a panel, of rows of Y, over the edges from at[i] on, before ends[i], while their columns are among
-// tall ones from first on, of which X has the rows. It moves at[i] to where it stopped, and fetches what begins at at[i+4].
-type panelAsm func(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, acc bool)
+// A panelAsm sums the columns of a panel, of rows of Y, over the edges from at[i] on, before ends[i], while their
+// columns are among tall ones from first on, of which X has the rows. It moves at[i] to where it stopped, and fetches
+// what begins at at[i+4].
+type panelAsm func(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int,
+	y unsafe.Pointer, ldy int, acc bool)
 
 // SpMMPanels is SpMM where the columns of each row of S ascend, and S has values.
-func SpMMPanels(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx int, y []float32, ldy int, acc bool) {
+func SpMMPanels(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx int, y []float32, ldy int,
+	acc bool) {
 	c := panelCalls.Get().(*panelCall)
 	s := &c.spmm
 	s.init("SpMMPanels", rowPtr, col, n, len(x), ldx)
@@ -58,7 +63,8 @@ func SpMMPanels(rowPtr []int64, col []int32, val []float32, n int, x []float32, 
 // panels reports whether panels take less time.
 func (s *csr) panels(values int) bool {
 	edges, rows := s.rowPtr[s.rows()]-s.rowPtr[0], int64(s.rows())
-	return active.panel.run != nil && values >= len(s.col) && s.n > 0 && s.n%active.panel.cols == 0 && s.tall > panelTall && edges*panelTall >= panelEdges*rows*int64(s.tall)
+	return active.panel.run != nil && values >= len(s.col) && s.n > 0 && s.n%active.panel.cols == 0 &&
+		s.tall > panelTall && edges*panelTall >= panelEdges*rows*int64(s.tall)
 }
 
 type panelCall struct {
@@ -108,8 +114,9 @@ func (c *panelCall) run(part int) {
 	for first := 0; first < c.tall; first += panelTall {
 		some := min(panelTall, c.tall-first)
 		active.tiles.lay(some, cols, unsafe.Pointer(&c.x[first*c.ldx+j]), c.ldx, unsafe.Pointer(&t.x[0]), cols)
-		active.panel.run(hi-lo, unsafe.Pointer(&t.at[0]), unsafe.Pointer(&ends[1]), unsafe.Pointer(unsafe.SliceData(c.col)), unsafe.Pointer(unsafe.SliceData(c.val)),
-			first, some, unsafe.Pointer(&t.x[0]), cols, unsafe.Pointer(&c.y[lo*c.ldy+j]), c.ldy, c.acc || first > 0)
+		active.panel.run(hi-lo, unsafe.Pointer(&t.at[0]), unsafe.Pointer(&ends[1]),
+			unsafe.Pointer(unsafe.SliceData(c.col)), unsafe.Pointer(unsafe.SliceData(c.val)), first, some,
+			unsafe.Pointer(&t.x[0]), cols, unsafe.Pointer(&c.y[lo*c.ldy+j]), c.ldy, c.acc || first > 0)
 	}
 	for i, end := range ends[1:] {
 		switch at := t.at[i]; {

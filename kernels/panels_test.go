@@ -7,12 +7,13 @@ import (
 	"testing"
 )
 
-// TestSpMMPanels: to the bit what SpMM computes, of rows with no column, few and all of them, alone and added, on one core and three;
-// and that panels are used where rows are full enough and panels' columns wide.
+// TestSpMMPanels: to the bit what SpMM computes, of rows with no column, few and all of them, alone and added, on one
+// core and three; and that panels are used where rows are full enough and panels' columns wide.
 func TestSpMMPanels(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows = 2*panelRows + 37
-		for k, c := range []struct{ n, tall, every int }{{128, 97, 3}, {256, 200, 2}, {128, 2*panelTall + 1, 10}, {128, 96, 3}, {256, 200, 40}, {100, 200, 2}, {384, 300, 1}} {
+		for k, c := range []struct{ n, tall, every int }{{128, 97, 3}, {256, 200, 2}, {128, 2*panelTall + 1, 10},
+			{128, 96, 3}, {256, 200, 40}, {100, 200, 2}, {384, 300, 1}} {
 			ld := c.n + k%3
 			rowPtr, col := make([]int64, rows+1), []int32(nil)
 			for i := range rows {
@@ -25,7 +26,8 @@ func TestSpMMPanels(t *testing.T) {
 			val, x := noise(1, make([]float32, len(col))), noise(2, make([]float32, (c.tall-1)*ld+c.n))
 			var s spmm
 			s.init("SpMMPanels", rowPtr, col, c.n, len(x), ld)
-			if used, must := s.panels(len(val)), active.panel.run != nil && c.n%active.panel.cols == 0 && c.tall > panelTall && c.every < 40; used != must {
+			if used, must := s.panels(len(val)), active.panel.run != nil && c.n%active.panel.cols == 0 &&
+				c.tall > panelTall && c.every < 40; used != must {
 				t.Errorf("n %d of %d rows: panels %v, must be %v", c.n, c.tall, used, must)
 			}
 			for _, threads := range []int{1, 3} {

@@ -134,8 +134,9 @@ func (p *pool) join() (*job, int32) {
 	return nil, 0
 }
 
-// mostYields bounds how often a helper looks for more: time stands still in a bubble of package synctest while any of its
-// goroutines runs, and the helper is one of them if a test in a bubble posted its job. Outside, linger is over long before.
+// mostYields bounds how often a helper looks for more: time stands still in a bubble of package synctest while any of
+// its goroutines runs, and the helper is one of them if a test in a bubble posted its job. Outside, linger is over long
+// before.
 const mostYields = 1 << 14
 
 // await reports whether a job was posted since seen before linger is over. It yields, so that whatever else can run

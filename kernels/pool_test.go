@@ -121,7 +121,8 @@ func TestSets(t *testing.T) {
 func TestChoose(t *testing.T) {
 	sets := []*set{{name: "slow"}, {name: "fast"}}
 	for _, c := range []struct{ ask, want, err string }{
-		{"", "fast", ""}, {"slow", "slow", ""}, {"fast", "fast", ""}, {"neon", "fast", `HEDDLE_KERNELS must be one of slow, fast on this machine (got "neon")`},
+		{"", "fast", ""}, {"slow", "slow", ""}, {"fast", "fast", ""},
+		{"neon", "fast", `HEDDLE_KERNELS must be one of slow, fast on this machine (got "neon")`},
 	} {
 		s, err := choose(c.ask, sets)
 		if s.name != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {

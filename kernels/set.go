@@ -25,10 +25,11 @@ type set struct {
 	leakyGrad   func(d, slope float32, v, x, y, dv, dy []float32)
 	leakySource func(p, d, slope float32, dh, v, x, y, dx []float32)
 	adam        func(p, g, m, v []float32, c adam)
-	dropout     func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool) // past the caches, whole lines that is, unless add
-	// kept sets in mask the bits of values of x that dropout leaves other than 0, and counts them. packKept writes these, times up, and
-	// their columns, turnKept the same where the bit of a value and its row are in place, and which it keeps to bits. Both write up to 16
-	// values more than they count.
+	// past the caches, whole lines that is, unless add
+	dropout func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)
+	// kept sets in mask the bits of values of x that dropout leaves other than 0, and counts them. packKept writes
+	// these, times up, and their columns, turnKept the same where the bit of a value and its row are in place, and
+	// which it keeps to bits. Both write up to 16 values more than they count.
 	kept     func(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int
 	packKept func(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int
 	turnKept func(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int
@@ -50,9 +51,10 @@ type set struct {
 	normalise  func(x, gain, bias, y []float32, mean, inv float32, past bool) // past the caches, whole lines that is
 	normSums   func(x, dy, gain []float32, mean, inv float32) (a, b float64)  // Σ dy·gain, Σ dy·gain·x̂
 	normGrad   func(x, dy, gain, dx []float32, mean, inv, ma, mb float32)
-	addNorm    func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64) // gain += dy·x̂, bias += dy, of up to normBlock rows
-	max        func(x []float32) float32
-	expSum     func(shift float32, x, y []float32) float64
+	// gain += dy·x̂, bias += dy, of up to normBlock rows
+	addNorm func(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64)
+	max     func(x []float32) float32
+	expSum  func(shift float32, x, y []float32) float64
 	// softmax, unless it is nil, does the softmaxRows rows of a block, of 1 to softmaxCols scores:
 	// their maxima, sums, the scores of their classes and, unless y is nil, their gradients.
 	softmax func(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
@@ -72,9 +74,10 @@ type set struct {
 
 	gemm  func(g *gemm, s *scratch, i0, i1, j0, j1 int) // the rectangle [i0,i1)×[j0,j1) of C
 	tiles tiles                                         // what gemm is made of where it is blocked
-	wider tiles                                         // instead of tiles where C has 33 to 48 columns, if there are any
-	spmm  func(s *spmm, lo, hi int)                     // rows [lo, hi) of Y
-	panel panels                                        // unless its run is nil
+	// instead of tiles where C has 33 to 48 columns, if there are any
+	wider tiles
+	spmm  func(s *spmm, lo, hi int) // rows [lo, hi) of Y
+	panel panels                    // unless its run is nil
 	spmax func(s *spmax, lo, hi int)
 }
 
@@ -86,7 +89,8 @@ type tiles struct {
 	// run computes rows×cols of C from k columns of A, element (i,p) at a[i·rs+p·cs], and packed
 	// rows of B. height rows of A must be readable, even where fewer are stored. The tile of C that
 	// comes next is next values on.
-	run func(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)
+	run func(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,
+		ldc, next int, acc bool)
 	// masks is whether run reads no more than cols of each row of B, at any stride ldb. Otherwise B
 	// is packed, in rows as wide as the tile.
 	masks bool
@@ -119,7 +123,8 @@ func choose(name string, sets []*set) (*set, error) {
 		}
 		names = append(names, s.name)
 	}
-	return best, fmt.Errorf("kernels: %s must be one of %s on this machine (got %q)", env, strings.Join(names, ", "), name)
+	return best, fmt.Errorf("kernels: %s must be one of %s on this machine (got %q)", env, strings.Join(names, ", "),
+		name)
 }
 
 // Name returns the name of the instruction set in use: "generic", "avx2", "avx512" or "neon".

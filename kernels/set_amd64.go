@@ -124,15 +124,18 @@ var avx512 = &set{
 	logitGrads: logitGradsAVX512,
 	addPicked:  addPickedAVX,
 
-	gemm:  gemmBlocked,
-	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
-	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true, transpose: transposeAVX512, lay: packAVX512},
+	gemm: gemmBlocked,
+	tiles: tiles{rows: 14, cols: 32, height: heightAVX512, run: tileAVX512, masks: true, transpose: transposeAVX512,
+		lay: packAVX512},
+	wider: tiles{rows: 9, cols: 48, height: func(int) int { return 9 }, run: tile48AVX512, masks: true,
+		transpose: transposeAVX512, lay: packAVX512},
 	spmm:  spmmAVX512,
 	panel: panels{panelAVX512, 128},
 	spmax: spmaxAVX512,
 }
 
-func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {
+func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,
+	ldc, next int, acc bool) {
 	if cols > 8 {
 		gemm6x16AVX2(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 	} else {
@@ -148,11 +151,13 @@ func heightAVX512(left int) int {
 	return 14
 }
 
-func tile48AVX512(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {
+func tile48AVX512(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,
+	ldc, next int, acc bool) {
 	gemm9x48AVX512(rows, cols, k, a, rs, cs, b, ldb, c, ldc, next, acc)
 }
 
-func tileAVX512(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool) {
+func tileAVX512(height, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,
+	ldc, next int, acc bool) {
 	tall := height == 14
 	switch {
 	case tall && cols > 16:

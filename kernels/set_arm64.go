@@ -62,7 +62,8 @@ var neon = &set{
 }
 
 // tileNEON computes what is not a full tile beside C.
-func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, _ int, c unsafe.Pointer, ldc, _ int, acc bool) {
+func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, _ int, c unsafe.Pointer, ldc, _ int,
+	acc bool) {
 	if rows == 8 && cols == 8 {
 		fullTileNEON(k, a, rs, cs, b, c, ldc, acc)
 		return

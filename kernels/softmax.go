@@ -11,7 +11,8 @@ import (
 // and count = Σ w(y). S has rows of n scores, class one value a row, weight n values (nil: all 1).
 // The gradient of the sum, w(y)·(softmax(s) − onehot(y)) and 0 without a class, overwrites the rows
 // of G, unless that is nil. Sums are kept in float64, 1024 rows at a time.
-func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []float32, g []float32, ldg int) (loss, count float64) {
+func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []float32, g []float32,
+	ldg int) (loss, count float64) {
 	checkMatrix("S of CrossEntropy", rows, n, lds, s)
 	checkLength("class of CrossEntropy", len(class), rows)
 	if weight != nil {
@@ -94,7 +95,8 @@ func (c *entropy) run(part int) {
 
 // entropyBlock is what becomes of a few rows that have a class. set.softmax reads and writes it.
 type entropyBlock struct {
-	room          [softmaxRows*softmaxCols + 16*16 + softmaxRows]float32 // exponentials and scratch; first, and so not across lines of the caches
+	// exponentials and scratch; first, and so not across lines of the caches
+	room          [softmaxRows*softmaxCols + 16*16 + softmaxRows]float32
 	row           [softmaxRows]int
 	class         [softmaxRows]int32
 	w, top, score [softmaxRows]float32

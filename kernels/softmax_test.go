@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// TestCrossEntropy compares with float64, and the bits with those of another number of workers and without the gradient.
+// TestCrossEntropy compares with float64, and the bits with those of another number of workers and without the
+// gradient.
 func TestCrossEntropy(t *testing.T) {
 	each(t, func(t *testing.T) {
 		shapes := [][2]int{{0, 3}, {1, 1}, {7, 3}, {5, 16}, {9, 47}, {2500, 7}}
@@ -88,8 +89,8 @@ func TestCrossEntropy(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyExtremes holds what comes of values that are not finite, or far apart, and that rows beside such rows are as
-// if alone.
+// TestCrossEntropyExtremes holds what comes of values that are not finite, or far apart, and that rows beside such rows
+// are as if alone.
 func TestCrossEntropyExtremes(t *testing.T) {
 	each(t, func(t *testing.T) {
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -100,7 +101,8 @@ func TestCrossEntropyExtremes(t *testing.T) {
 				class[i] = int32(i % n)
 			}
 			class[4] = -1
-			for i, v := range map[int]float32{2: nan, 4: nan, 6: inf, 8: -inf, 11: math.MaxFloat32, 12: -math.MaxFloat32} {
+			for i, v := range map[int]float32{2: nan, 4: nan, 6: inf, 8: -inf, 11: math.MaxFloat32,
+				12: -math.MaxFloat32} {
 				s[i*n+n-1] = v
 			}
 			for c := range n {
@@ -149,8 +151,8 @@ func softmaxTruth(s, y []float32) {
 	}
 }
 
-// TestSoftmaxExp holds that the exponentials of blocks are within 2⁻²² + |x|·2⁻²⁸ of the true ones (float32 has x within |x|·2⁻²⁴),
-// 1 of 0, and 0 below −87.7.
+// TestSoftmaxExp holds that the exponentials of blocks are within 2⁻²² + |x|·2⁻²⁸ of the true ones (float32 has x
+// within |x|·2⁻²⁴), 1 of 0, and 0 below −87.7.
 func TestSoftmaxExp(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if active.softmax == nil {
@@ -175,7 +177,8 @@ func TestSoftmaxExp(t *testing.T) {
 					want = 0
 				}
 				between := x[i] <= -87.3 && x[i] >= -87.7 // where it becomes 0
-				if !between && math.Abs(float64(got)-want) > want*(0x1p-22-float64(x[i])*0x1p-28) || x[i] == 0 && got != 1 {
+				if !between && math.Abs(float64(got)-want) > want*(0x1p-22-float64(x[i])*0x1p-28) ||
+					x[i] == 0 && got != 1 {
 					t.Fatalf("exp(%g) = %g, must be %g", x[i], got, want)
 				}
 			}

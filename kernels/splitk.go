@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// splitK is a product Aᵀ·B of tall A and B, whose C is small, cut along k into slices: each value is read once, where a share of C
-// would read all of A or all of B. The shape alone decides the cuts, never the number of threads, and sums are added in
-// the order of k.
+// splitK is a product Aᵀ·B of tall A and B, whose C is small, cut along k into slices: each value is read once, where a
+// share of C would read all of A or all of B. The shape alone decides the cuts, never the number of threads, and sums
+// are added in the order of k.
 type splitK struct {
 	whole  gemm      // or its transpose, Cᵀ = Bᵀ·A
 	deep   int       // rows of a slice

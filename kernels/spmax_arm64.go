@@ -5,10 +5,12 @@ import "unsafe"
 // Maxima over edges: cols columns of the rows that the row pointers are of.
 
 //go:noescape
-func spmax16NEON(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+func spmax16NEON(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
+	lda, cols int)
 
 //go:noescape
-func spmax4NEON(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+func spmax4NEON(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
+	lda, cols int)
 
 // spmaxNEON goes through the edges once for every 16 columns, again for every four of what is left, and does the last
 // ones in Go.

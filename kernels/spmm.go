@@ -45,7 +45,8 @@ func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32
 	s.x, s.y, s.ldy, s.arg, s.lda = x, y, ldy, arg, lda
 	checkMatrix("Y of SpMax", s.rows(), n, ldy, y)
 	if s.rows() > 0 && n > 0 && (len(arg) < n || s.rows() > 1 && (lda < n || (len(arg)-n)/lda < s.rows()-1)) {
-		panic(fmt.Sprintf("kernels: arg of SpMax, %d×%d with stride %d, has only %d values", s.rows(), n, lda, len(arg)))
+		panic(fmt.Sprintf("kernels: arg of SpMax, %d×%d with stride %d, has only %d values", s.rows(), n, lda,
+			len(arg)))
 	}
 	s.do(s)
 	if s.broken.Load() {
@@ -55,8 +56,8 @@ func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32
 	spmaxCalls.Put(s)
 }
 
-// SpMaxGrad computes for edge k, at[k] in what SpMax wrote to arg, the gradient of its row from that of the maxima: y_k = x_row[k]
-// where arg_row[k] = at[k], else 0. Rows have n values; it is sequential.
+// SpMaxGrad computes for edge k, at[k] in what SpMax wrote to arg, the gradient of its row from that of the maxima: y_k
+// = x_row[k] where arg_row[k] = at[k], else 0. Rows have n values; it is sequential.
 func SpMaxGrad(row, at []int32, n int, arg []int32, lda int, x []float32, ldx int, y []float32, ldy int) {
 	checkLength("at of SpMaxGrad", len(at), len(row))
 	checkMatrix("Y of SpMaxGrad", len(row), n, ldy, y)
@@ -306,12 +307,14 @@ func (s *csr) tell(lo, hi int, x, y []float32, ldy int) {
 func (s *csr) explain(name string) {
 	for i, end := range s.rowPtr {
 		if end < 0 || i > 0 && end < s.rowPtr[i-1] || end > int64(len(s.col)) {
-			panic(fmt.Sprintf("kernels: %s: row pointer %d is %d, before the one before it or out of the %d columns", name, i, end, len(s.col)))
+			panic(fmt.Sprintf("kernels: %s: row pointer %d is %d, before the one before it or out of the %d columns",
+				name, i, end, len(s.col)))
 		}
 	}
 	for k, j := range s.col[s.rowPtr[0]:s.rowPtr[s.rows()]] {
 		if j < 0 || int(j) >= s.tall {
-			panic(fmt.Sprintf("kernels: %s: column %d of edge %d is out of the %d rows of X", name, j, int(s.rowPtr[0])+k, s.tall))
+			panic(fmt.Sprintf("kernels: %s: column %d of edge %d is out of the %d rows of X", name, j,
+				int(s.rowPtr[0])+k, s.tall))
 		}
 	}
 	panic("kernels: " + name + ": the CSR was changed during the call")

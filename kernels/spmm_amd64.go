@@ -2,9 +2,9 @@ package kernels
 
 import "unsafe"
 
-// spmmAVX512 goes through the edges once for every 256 columns, and again for each 128 and for what is left. Few columns
-// are the business of short vectors, which lie in one cache line more often: one across two takes twice as long, whatever
-// its mask.
+// spmmAVX512 goes through the edges once for every 256 columns, and again for each 128 and for what is left. Few
+// columns are the business of short vectors, which lie in one cache line more often: one across two takes twice as
+// long, whatever its mask.
 func spmmAVX512(s *spmm, lo, hi int) {
 	if s.n <= 8 {
 		s.columns(spmm8AVX2, lo, hi, 0, s.n)
@@ -28,7 +28,8 @@ func (s *spmm) vectors(kernels *[8]spmmAsm, lanes, lo, hi, j int) {
 	}
 }
 
-type spmaxAsm func(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer, lda, cols int)
+type spmaxAsm func(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
+	lda, cols int)
 
 func spmaxAVX512(s *spmax, lo, hi int) {
 	for j := 0; j < s.n; {

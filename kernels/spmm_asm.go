@@ -4,9 +4,10 @@ package kernels
 
 import "unsafe"
 
-// An spmmAsm sums cols columns of the rows of Y that the row pointers are of. val goes on by step bytes an edge; the rows of X for
-// the first far edges are fetched 16 edges ahead.
-type spmmAsm func(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
+// An spmmAsm sums cols columns of the rows of Y that the row pointers are of. val goes on by step bytes an edge; the
+// rows of X for the first far edges are fetched 16 edges ahead.
+type spmmAsm func(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
+	ldy, cols, far int, acc bool)
 
 // one is the value of every edge of an unweighted graph.
 var one = float32(1)

@@ -28,7 +28,8 @@ var spmmLengths = [][]int{{}, {0}, {1}, {0, 3, 0, 1, 17, 0, 40, 0}, {300}, {16, 
 
 // TestSpMM compares with a float64 sum, exactly on small integers, over widths about every cut-off.
 func TestSpMM(t *testing.T) {
-	widths := []int{0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 47, 63, 64, 65, 100, 127, 128, 129, 200, 255, 256, 257, 300, 530, 1024}
+	widths := []int{0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 47, 63, 64, 65, 100, 127, 128, 129, 200, 255, 256, 257,
+		300, 530, 1024}
 	each(t, func(t *testing.T) {
 		for w, n := range widths {
 			for l, lengths := range spmmLengths {
@@ -49,7 +50,8 @@ func TestSpMM(t *testing.T) {
 		if testing.Short() {
 			return
 		}
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3)) // hubs: the first row, two beside one another, the last, the only one
+		// hubs: the first row, two beside one another, the last, the only one
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 		for k, at := range [][]int{{0}, {10, 11}, {499}, {0, 250, 499}} {
 			some := slices.Clone(long[:500])
 			some[77] = 0
@@ -143,7 +145,8 @@ func testSpMM(t *testing.T, n int, lengths []int, gap, offset int, weighted, acc
 				bound = float64(rowPtr[i+1]-rowPtr[i]+1) * 0x1p-24 * abs[j]
 			}
 			if got := float64(y[i*ld+j]); math.Abs(got-sum[j]) > bound {
-				t.Fatalf("n %d rows %d gap %d weighted %v acc %v exact %v: Y[%d,%d] = %g, must be %g within %g", n, rows, gap, weighted, acc, exact, i, j, got, sum[j], bound)
+				t.Fatalf("n %d rows %d gap %d weighted %v acc %v exact %v: Y[%d,%d] = %g, must be %g within %g", n,
+					rows, gap, weighted, acc, exact, i, j, got, sum[j], bound)
 			}
 		}
 		for j := n; j < ld && i < rows-1; j++ {

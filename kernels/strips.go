@@ -8,8 +8,8 @@ import (
 
 // Where rows of X are picked many times and X is beyond L2, Y = S·X is computed a strip of columns after another, each
 // from a copy in which the strip's rows follow one another: what is gathered from then fits L2, or nearly. In X itself
-// the strip of rows a power of two apart would lie in few sets of the caches. Rows of a few columns that do not begin on
-// a cache line are copied to where they do. The order of a sum stays.
+// the strip of rows a power of two apart would lie in few sets of the caches. Rows of a few columns that do not begin
+// on a cache line are copied to where they do. The order of a sum stays.
 const (
 	stripCols = 64
 	stripFrom = 4 << 20 // bytes of X
@@ -18,7 +18,8 @@ const (
 	alignUses = 16      // the same where rows are only moved to where lines begin
 )
 
-// stripWidth returns how many columns of X to copy at a time, with what fills their lines, 0 where X is taken as it lies.
+// stripWidth returns how many columns of X to copy at a time, with what fills their lines, 0 where X is taken as it
+// lies.
 func (s *spmm) stripWidth() int {
 	if active.tiles.lay == nil || s.nHubs > 0 || s.tall == 0 {
 		return 0
@@ -87,7 +88,8 @@ func (c *strip) run(part int) {
 			reads(s.x[i*s.ldx+c.j:][:c.cols])
 		}
 	}
-	active.tiles.lay(hi-lo, c.cols, unsafe.Pointer(&s.x[lo*s.ldx+c.j]), s.ldx, unsafe.Pointer(&c.x[lo*c.width]), c.width)
+	active.tiles.lay(hi-lo, c.cols, unsafe.Pointer(&s.x[lo*s.ldx+c.j]), s.ldx, unsafe.Pointer(&c.x[lo*c.width]),
+		c.width)
 }
 
 // onLargePages is Room that begins at a large page: small enough to lie on one or two, it would else lie on none.

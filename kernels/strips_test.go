@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStrips holds that a product by copies of columns, where it is used, has the bits of the same columns taken from X one
-// by one, and finds the same faults.
+// TestStrips holds that a product by copies of columns, where it is used, has the bits of the same columns taken from X
+// one by one, and finds the same faults.
 func TestStrips(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows = 1500
@@ -20,8 +20,9 @@ func TestStrips(t *testing.T) {
 			n, tall int
 			copied  bool
 		}{
-			{127, 9001, false}, {128, 9001, true}, {150, 9001, true}, {191, 9001, true}, {256, 9001, true}, {256, 10001, false}, {128, 8000, false},
-			{7, 900, false}, {8, 900, false}, {9, 900, true}, {47, 15000, true}, {47, 15001, false}, {48, 900, false}, {63, 900, true}, {65, 900, false},
+			{127, 9001, false}, {128, 9001, true}, {150, 9001, true}, {191, 9001, true}, {256, 9001, true},
+			{256, 10001, false}, {128, 8000, false}, {7, 900, false}, {8, 900, false}, {9, 900, true},
+			{47, 15000, true}, {47, 15001, false}, {48, 900, false}, {63, 900, true}, {65, 900, false},
 		} {
 			n, ld := c.n, c.n+k%4
 			for e := range col {
@@ -52,7 +53,8 @@ func TestStrips(t *testing.T) {
 			same(t, fmt.Sprintf("n %d of %d rows", n, c.tall), y, want)
 			if c.copied {
 				col[150000] = int32(c.tall)
-				panics(t, fmt.Sprintf("column %d of edge 150000", c.tall), func() { SpMM(rowPtr, col, nil, n, x, ld, y, ld, false) })
+				panics(t, fmt.Sprintf("column %d of edge 150000", c.tall),
+					func() { SpMM(rowPtr, col, nil, n, x, ld, y, ld, false) })
 			}
 		}
 	})

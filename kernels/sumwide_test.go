@@ -29,8 +29,10 @@ func TestSumWide(t *testing.T) {
 			SumWide(room[1:n+1], terms)
 			SumWide(terms[count-1], terms)
 			for i := range want {
-				if math.Float32bits(room[i+1]) != math.Float32bits(want[i]) || math.Float32bits(terms[count-1][i]) != math.Float32bits(want[i]) {
-					t.Fatalf("%d vectors of %d: [%d] is %v and in place %v, must be %v", count, n, i, room[i+1], terms[count-1][i], want[i])
+				if math.Float32bits(room[i+1]) != math.Float32bits(want[i]) ||
+					math.Float32bits(terms[count-1][i]) != math.Float32bits(want[i]) {
+					t.Fatalf("%d vectors of %d: [%d] is %v and in place %v, must be %v", count, n, i, room[i+1],
+						terms[count-1][i], want[i])
 				}
 			}
 			if room[0] != 42 || room[n+1] != 42 {

@@ -18,7 +18,8 @@ type Turned struct {
 
 const placeBits = 20
 
-// NewTurned transposes rows of a CSR, as Block.Transpose does. It reports false where these are too many, or have too many values.
+// NewTurned transposes rows of a CSR, as Block.Transpose does. It reports false where these are too many, or have too
+// many values.
 func NewTurned(first int, rowPtr []int64, col []int32, val []float32, cols int) (t Turned, ok bool) {
 	rows, from, to := len(rowPtr)-1, rowPtr[0], rowPtr[len(rowPtr)-1]
 	word := maskWord(from, first)
@@ -34,7 +35,8 @@ func NewTurned(first int, rowPtr []int64, col []int32, val []float32, cols int) 
 	for c := 1; c < len(ends); c++ {
 		ends[c] += ends[c-1]
 	}
-	t.ends = ends[1 : cols+1] // where the next value of a column comes, so that they are right when all have been placed
+	// where the next value of a column comes, so that they are right when all have been placed
+	t.ends = ends[1 : cols+1]
 	for i := range rows {
 		lo, hi := rowPtr[i], rowPtr[i+1]
 		bit := 16 * (maskWord(lo, first+i) - word)
@@ -55,7 +57,8 @@ type turnRoom struct{ bits []uint16 }
 
 var turnRooms = sync.Pool{New: func() any { return new(turnRoom) }}
 
-// Drop makes b, in its own memory, what Transpose makes of that which DropoutPack leaves of t's rows, mask being that of the whole CSR.
+// Drop makes b, in its own memory, what Transpose makes of that which DropoutPack leaves of t's rows, mask being that
+// of the whole CSR.
 func (b *Block) Drop(t *Turned, p float32, mask Mask) {
 	if t.word+t.words+2 > len(mask) {
 		panic(fmt.Sprintf("kernels: mask of Drop must have %d words (got %d)", t.word+t.words+2, len(mask)))
@@ -66,11 +69,13 @@ func (b *Block) Drop(t *Turned, p float32, mask Mask) {
 	}
 	cols := len(t.ends)
 	b.first, b.rows = t.first, t.rows
-	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], slices.Grow(b.col[:0], n+packMore)[:n], slices.Grow(b.val[:0], n+packMore)[:n]
+	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], slices.Grow(b.col[:0], n+packMore)[:n],
+		slices.Grow(b.val[:0], n+packMore)[:n]
 	r := turnRooms.Get().(*turnRoom)
 	groups := len(t.place)/16 + 1
 	r.bits = slices.Grow(r.bits[:0], groups)[:groups]
-	if got := active.turnKept(&mask[t.word], 1/(1-p), t.place, t.val, b.col[:n+packMore], b.val[:n+packMore], &r.bits[0]); got != n {
+	if got := active.turnKept(&mask[t.word], 1/(1-p), t.place, t.val, b.col[:n+packMore], b.val[:n+packMore],
+		&r.bits[0]); got != n {
 		panic(fmt.Sprintf("kernels: mask of Drop must keep %d values (got %d)", got, n))
 	}
 	n, group := 0, int32(0)

@@ -49,8 +49,9 @@ type adam struct {
 
 // AdamStep is one step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) over a slab: p the parameters, scale·g the
 // gradients, m and v the moments. correct1 = 1−β₁ᵗ and correct2 = 1−β₂ᵗ, are one factor each, of lr and of √v: to
-// divide every m and v by them costs as much as all the rest. decay is added to the gradient (L2); decoupled scales p by 1−lr·decoupled first (AdamW, Loshchilov
-// and Hutter, ICLR 2019). No product is fused with a sum, so that unlike processors keep the same bits.
+// divide every m and v by them costs as much as all the rest. decay is added to the gradient (L2); decoupled scales p
+// by 1−lr·decoupled first (AdamW, Loshchilov and Hutter, ICLR 2019). No product is fused with a sum, so that unlike
+// processors keep the same bits.
 func AdamStep(p, g, m, v []float32, scale, lr, beta1, beta2, eps, correct1, correct2, decay, decoupled float32) {
 	checkLength("g of AdamStep", len(g), len(p))
 	checkLength("m of AdamStep", len(m), len(p))

@@ -18,7 +18,8 @@ func lengths() []int {
 
 // special returns values that are not ordinary numbers, spread over noise.
 func special(seed uint64, x []float32) []float32 {
-	odd := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)), 1e-45, math.MaxFloat32, -1e-40}
+	odd := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)),
+		1e-45, math.MaxFloat32, -1e-40}
 	for i := range noise(seed, x) {
 		if h := (uint64(i)*0x9e3779b97f4a7c15 + seed) >> 40; h%5 == 0 {
 			x[i] = odd[h/5%uint64(len(odd))]
@@ -108,7 +109,9 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 		want[k] = slices.Clone(got[k])
 	}
 	AdamStep(got[0], got[1], got[2], got[3], 0.25, 0.01, 0.9, 0.999, 1e-8, 0.1, 0.001, 5e-4, 0.02)
-	adamGeneric(want[0], want[1], want[2], want[3], adam{float32(0.01) / float32(0.1), 0.9, 1 - float32(0.9), 0.999, 1 - float32(0.999), 1e-8, 0.25, 1 / float32(math.Sqrt(float64(float32(0.001)))), 5e-4, 1 - float32(float32(0.01)*float32(0.02))})
+	adamGeneric(want[0], want[1], want[2], want[3],
+		adam{float32(0.01) / float32(0.1), 0.9, 1 - float32(0.9), 0.999, 1 - float32(0.999), 1e-8, 0.25,
+			1 / float32(math.Sqrt(float64(float32(0.001)))), 5e-4, 1 - float32(float32(0.01)*float32(0.02))})
 	for k := range got {
 		checks[k]()
 		same(t, "AdamStep", got[k], want[k])
@@ -120,7 +123,8 @@ func TestLeakyDot(t *testing.T) {
 	const slope, step = 0.2, 1e-3
 	each(t, func(t *testing.T) {
 		for _, n := range lengths() {
-			v, x, y := noise(1, make([]float32, n+1))[1:], noise(2, make([]float32, n+3))[3:], noise(3, make([]float32, n))
+			v, x, y := noise(1, make([]float32, n+1))[1:], noise(2, make([]float32, n+3))[3:],
+				noise(3, make([]float32, n))
 			leaky := func(c int, v, y float32) float64 {
 				u := float64(x[c]) + float64(y)
 				return float64(v) * max(u, slope*u)
@@ -141,15 +145,18 @@ func TestLeakyDot(t *testing.T) {
 				}
 				mustV := (leaky(c, v[c]+step, y[c]) - leaky(c, v[c]-step, y[c])) / step
 				mustY := (leaky(c, v[c], y[c]+step) - leaky(c, v[c], y[c]-step)) / step
-				if !(math.Abs(float64(dv[c])-mustV) <= 1e-3*(1+math.Abs(mustV)) && math.Abs(float64(dy[c])-mustY) <= 1e-3*(1+math.Abs(mustY))) {
-					t.Fatalf("%d values: gradients of value %d are %g and %g, must be %g and %g", n, c, dv[c], dy[c], mustV, mustY)
+				if !(math.Abs(float64(dv[c])-mustV) <= 1e-3*(1+math.Abs(mustV)) &&
+					math.Abs(float64(dy[c])-mustY) <= 1e-3*(1+math.Abs(mustY))) {
+					t.Fatalf("%d values: gradients of value %d are %g and %g, must be %g and %g", n, c, dv[c], dy[c],
+						mustV, mustY)
 				}
 			}
 		}
 	})
 	panics(t, "x of LeakyDot", func() { LeakyDot(slope, make([]float32, 2), nil, nil) })
 	panics(t, "rows of LeakyDotGrad", func() { LeakyDotGrad(1, slope, make([]float32, 2), nil, nil, nil, nil) })
-	panics(t, "rows of LeakySourceGrad", func() { LeakySourceGrad(1, 1, slope, nil, make([]float32, 2), nil, nil, nil) })
+	panics(t, "rows of LeakySourceGrad",
+		func() { LeakySourceGrad(1, 1, slope, nil, make([]float32, 2), nil, nil, nil) })
 }
 
 func TestDot(t *testing.T) {
@@ -181,7 +188,8 @@ func TestDot(t *testing.T) {
 
 func TestSumColumns(t *testing.T) {
 	each(t, func(t *testing.T) {
-		for _, d := range [][2]int{{0, 5}, {1, 1}, {3, 7}, {50, 3}, {20, 31}, {9, 64}, {17, 513}, {3000, 200}, {700, 1100}} {
+		for _, d := range [][2]int{{0, 5}, {1, 1}, {3, 7}, {50, 3}, {20, 31}, {9, 64}, {17, 513}, {3000, 200},
+			{700, 1100}} {
 			for _, acc := range []bool{false, true} {
 				rows, n := d[0], d[1]
 				ld := n + rows%3

@@ -53,10 +53,11 @@ func NewCollector(
 		return nil, err
 	}
 	if g.Size() < a.Sites || (in != nil) != (g.Rank() < a.Sites) {
-		return nil, fmt.Errorf("the sites that collect shares must be the first %d of a group (got rank %d of %d, with an intake: %t)",
-			a.Sites, g.Rank(), g.Size(), in != nil)
+		return nil, fmt.Errorf("the sites that collect shares must be the first %d of a group (got rank %d of %d, "+
+			"with an intake: %t)", a.Sites, g.Rank(), g.Size(), in != nil)
 	}
-	return &Collector{agreed: a, group: g, inner: inner, intake: in, until: until, changed: make(chan struct{}), fetched: map[Token]int{}, latest: map[Token]*byte{}}, nil
+	return &Collector{agreed: a, group: g, inner: inner, intake: in, until: until, changed: make(chan struct{}),
+		fetched: map[Token]int{}, latest: map[Token]*byte{}}, nil
 }
 
 // Reduce implements comm.Reducer: the sums are those of all sites, and of the leaves of which all collecting sites have
@@ -68,9 +69,11 @@ func NewCollector(
 func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
 	if e, is := s.replayed(); is {
 		if e.width > 0 {
-			return comm.Reduced{}, fmt.Errorf("leaf: %v: what is kept must be a sum of all: begin again with empty states", c.ID)
+			return comm.Reduced{},
+				fmt.Errorf("leaf: %v: what is kept must be a sum of all: begin again with empty states", c.ID)
 		}
-		return comm.Reduced{Meta: slices.Repeat([][]byte{c.Meta}, s.group.Size())}, unpack(comm.Integers{Bits: 64, B: e.numbers}, c)
+		return comm.Reduced{Meta: slices.Repeat([][]byte{c.Meta}, s.group.Size())},
+			unpack(comm.Integers{Bits: 64, B: e.numbers}, c)
 	}
 	x, err := pack(c, s.agreed.bound(s.group.Size()))
 	if err != nil {
@@ -103,7 +106,8 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 
 // collect closes the next exchange, in which a leaf's share has so many numbers, and returns the leaves of which every
 // collecting site has one.
-func (s *Collector) collect(ctx context.Context, numbers func(Token) int) (shares map[uint64]share, list []uint64, err error) {
+func (s *Collector) collect(ctx context.Context,
+	numbers func(Token) int) (shares map[uint64]share, list []uint64, err error) {
 	out := make([][]byte, s.group.Size())
 	var own []byte
 	if s.intake != nil {

@@ -47,10 +47,12 @@ func (l *Contributor) Reduce(ctx context.Context, c *comm.Contribution) (comm.Re
 		return comm.Reduced{}, err
 	}
 	if !isExchange(b, k, false) {
-		return comm.Reduced{}, fmt.Errorf("leaf: %v: the sums of exchange %d must have a header of %d bytes that says so (got %d bytes)", c.ID, k, sumsHeader, len(b))
+		return comm.Reduced{}, fmt.Errorf("leaf: %v: the sums of exchange %d must have a header of %d bytes that "+
+			"says so (got %d bytes)", c.ID, k, sumsHeader, len(b))
 	}
 	l.next, l.open = k+1, int(binary.LittleEndian.Uint32(b[8:]))
-	return comm.Reduced{Meta: [][]byte{c.Meta}, Without: b[1] == 0}, unpack(comm.Integers{Bits: 64, B: b[sumsHeader:]}, c)
+	return comm.Reduced{Meta: [][]byte{c.Meta}, Without: b[1] == 0},
+		unpack(comm.Integers{Bits: 64, B: b[sumsHeader:]}, c)
 }
 
 // send sends the shares of c. A site that cannot be reached, or that is late, leaves this leaf out.

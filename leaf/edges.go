@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// CrossEdges are those between nodes of different members, leaves or collecting sites. The collecting sites have them, all the
-// same; a leaf has none, and is told how many its own nodes have.
+// CrossEdges are those between nodes of different members, leaves or collecting sites. The collecting sites have them,
+// all the same; a leaf has none, and is told how many its own nodes have.
 type CrossEdges struct {
 	names []string // of nodes, ascending
 	index map[string]int32
@@ -30,7 +30,8 @@ func NewEdges(pairs [][2]string) (*CrossEdges, error) {
 	for k, pair := range pairs {
 		for _, name := range pair {
 			if len(name) == 0 || len(name) > mostName {
-				return nil, fmt.Errorf("edge %d: the name of a node must have 1 to %d bytes (got %d)", k+1, mostName, len(name))
+				return nil, fmt.Errorf("edge %d: the name of a node must have 1 to %d bytes (got %d)", k+1, mostName,
+					len(name))
 			}
 			e.index[name] = 0
 		}
@@ -67,8 +68,8 @@ func (e *CrossEdges) digest() []byte {
 	return h.Sum(nil)
 }
 
-// BorderNodes is those of a member's nodes that have edges to nodes of other members: rows of its own graph, and how many such
-// edges each has.
+// BorderNodes is those of a member's nodes that have edges to nodes of other members: rows of its own graph, and how
+// many such edges each has.
 type BorderNodes struct {
 	Rows   []int32
 	Degree []float32
@@ -105,9 +106,9 @@ func (e *CrossEdges) find(ids []string) (nodes []int32, b BorderNodes) {
 
 func (e *CrossEdges) degree(node int32) int { return int(e.adj.RowPtr[node+1] - e.adj.RowPtr[node]) }
 
-// Bind tells the collecting sites which nodes each of them has itself, by their names, before the first sum. All sites of
-// the group call it where the agreement has edges; a site that collects no shares has none. An error names the site whose
-// edges differ, or that has a node of another.
+// Bind tells the collecting sites which nodes each of them has itself, by their names, before the first sum. All sites
+// of the group call it where the agreement has edges; a site that collects no shares has none. An error names the site
+// whose edges differ, or that has a node of another.
 func (s *Collector) Bind(ctx context.Context, ids []string) error {
 	out := make([][]byte, s.group.Size())
 	if s.intake != nil {
@@ -157,8 +158,8 @@ func (b *border) take(q int32, said []byte) error {
 	return nil
 }
 
-// described is what a leaf is told of its nodes that have edges: the number of edges, 4 bytes, length of the name, 2, and
-// the name of each.
+// described is what a leaf is told of its nodes that have edges: the number of edges, 4 bytes, length of the name, 2,
+// and the name of each.
 func (b *border) described(nodes []int32) (text []byte) {
 	for _, i := range nodes {
 		text = binary.LittleEndian.AppendUint32(text, uint32(b.degree(i)))

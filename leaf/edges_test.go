@@ -25,11 +25,12 @@ func rowsOf(rank, n int) mat.Dense {
 	return x
 }
 
-// Each member gets the sums of its neighbours' rows and nothing else: those of one who has all rows, less those of a leaf that
-// was offline. A leaf sends and fetches what the formula says.
+// Each member gets the sums of its neighbours' rows and nothing else: those of one who has all rows, less those of a
+// leaf that was offline. A leaf sends and fetches what the formula says.
 func TestGather(t *testing.T) {
 	const sites, members = 3, 7
-	pairs := [][2]string{{"0 a", "3 a"}, {"0 a", "4 b"}, {"1 b", "3 b"}, {"3 a", "4 a"}, {"4 a", "3 a"}, {"5 a", "6 b"}, {"5 a", "0 b"}, {"0 b", "1 b"}, {"6 a", "4 b"}}
+	pairs := [][2]string{{"0 a", "3 a"}, {"0 a", "4 b"}, {"1 b", "3 b"}, {"3 a", "4 a"}, {"4 a", "3 a"}, {"5 a", "6 b"},
+		{"5 a", "0 b"}, {"0 b", "1 b"}, {"6 a", "4 b"}}
 	edges, err := leaf.NewEdges(pairs)
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +58,8 @@ func TestGather(t *testing.T) {
 				}
 				boundaries[m] = of.Boundary()
 				var err error
-				if sums[m], err = of.Gather(t.Context(), comm.ReduceID{Kind: "rows"}, rowsOf(m, len(boundaries[m].Rows))); err != nil {
+				if sums[m], err = of.Gather(t.Context(), comm.ReduceID{Kind: "rows"},
+					rowsOf(m, len(boundaries[m].Rows))); err != nil {
 					t.Errorf("member %d: %v", m, err)
 				}
 			})
@@ -87,7 +89,8 @@ func TestGather(t *testing.T) {
 			for k, i := range b.Rows {
 				for j, v := range sums[m].Row(k) {
 					if math.Abs(float64(v)-want[nodesOf(m)[i]][j]) > 1e-5 {
-						t.Errorf("the sum of node %s has %g in column %d, must have %g", nodesOf(m)[i], v, j, want[nodesOf(m)[i]][j])
+						t.Errorf("the sum of node %s has %g in column %d, must have %g", nodesOf(m)[i], v, j,
+							want[nodesOf(m)[i]][j])
 					}
 				}
 			}
@@ -145,7 +148,8 @@ func TestEdgesRefuse(t *testing.T) {
 			all.Wait()
 		})
 	}
-	if _, err := leaf.NewEdges([][2]string{{"a", "b"}, {"c", "c"}}); err == nil || !strings.Contains(err.Error(), "edge 2") {
+	if _, err := leaf.NewEdges([][2]string{{"a", "b"}, {"c", "c"}}); err == nil ||
+		!strings.Contains(err.Error(), "edge 2") {
 		t.Errorf("the error of an edge of a node to itself is %v, must name edge 2", err)
 	}
 	if _, err := leaf.NewIntake(leaf.Agreement{Sites: 2, Least: 2, Most: 2, Edges: true}, 0, open(2, 0)); err == nil {

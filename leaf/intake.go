@@ -41,8 +41,9 @@ func NewIntake(a Agreement, site int, r Rules) (*Intake, error) {
 	if (r.Edges != nil) != a.Edges {
 		return nil, fmt.Errorf("rules must have edges if the agreement has, and only then (the agreement: %v)", a.Edges)
 	}
-	in := &Intake{agreed: a, site: site, rules: r, quotas: map[string]*quota{}, leaves: map[Token]*quota{}, nodes: map[Token][]int32{},
-		taken: map[int32]Token{}, held: [2]map[Token]share{{}, {}}, arrived: make(chan struct{}, 1)}
+	in := &Intake{agreed: a, site: site, rules: r, quotas: map[string]*quota{}, leaves: map[Token]*quota{},
+		nodes: map[Token][]int32{}, taken: map[int32]Token{}, held: [2]map[Token]share{{}, {}},
+		arrived: make(chan struct{}, 1)}
 	for _, c := range r.Cohorts {
 		in.quotas[c.Name] = &quota{Cohort: c}
 	}
@@ -140,8 +141,8 @@ var (
 	ErrEarly = errors.New("the exchange is not open yet")
 )
 
-// Accept takes a share that came from the leaf t at the given time. The same share twice counts once. A share of another
-// attempt replaces the one before: a leaf that was restarted sends all of its shares again.
+// Accept takes a share that came from the leaf t at the given time. The same share twice counts once. A share of
+// another attempt replaces the one before: a leaf that was restarted sends all of its shares again.
 func (in *Intake) Accept(t Token, b []byte, now time.Time) error {
 	s, err := parseShare(b)
 	if err != nil {
@@ -194,8 +195,8 @@ func (in *Intake) signal() {
 	}
 }
 
-// begin says how many numbers a leaf's share of the open exchange has. Shares that came before and have others are dropped.
-// in.mu is locked when numbers is called.
+// begin says how many numbers a leaf's share of the open exchange has. Shares that came before and have others are
+// dropped. in.mu is locked when numbers is called.
 func (in *Intake) begin(numbers func(Token) int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

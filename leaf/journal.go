@@ -11,8 +11,8 @@ import (
 )
 
 // Journal keeps what a site publishes, by name, for its next session: what each sum was. No sum is taken twice, as the
-// difference of two over nearly the same leaves would tell of those in which they differ; a site that was restarted goes
-// through the sums that are kept, as a leaf does, and on from there.
+// difference of two over nearly the same leaves would tell of those in which they differ; a site that was restarted
+// goes through the sums that are kept, as a leaf does, and on from there.
 type Journal struct {
 	Keep func(name string, b []byte) error     // durably
 	Kept func(name string) (b []byte, _ error) // nil: nothing
@@ -21,8 +21,8 @@ type Journal struct {
 func exchangeName(k int) string { return fmt.Sprintf("sum-%d", k) }
 
 // Resume takes up what the journals of all sites of the group have, which call it before the first sum and before they
-// serve leaves. At most the last exchange is not at all of them: a sum goes to those that lack it, and one over neighbours, of
-// which each site has a part of its own, is repeated.
+// serve leaves. At most the last exchange is not at all of them: a sum goes to those that lack it, and one over
+// neighbours, of which each site has a part of its own, is repeated.
 func (s *Collector) Resume(ctx context.Context, j *Journal) error {
 	s.journal = j
 	for {
@@ -68,7 +68,8 @@ func (s *Collector) level(ctx context.Context) error {
 	least, most, from := own, own, s.group.Rank()
 	for q, b := range in {
 		if len(b) != len(mine) {
-			return &comm.PeerError{Rank: q, Op: "kept sums", Err: fmt.Errorf("their number must have %d bytes (got %d)", len(mine), len(b))}
+			return &comm.PeerError{Rank: q, Op: "kept sums",
+				Err: fmt.Errorf("their number must have %d bytes (got %d)", len(mine), len(b))}
 		}
 		n := int(binary.LittleEndian.Uint32(b))
 		if least = min(least, n); n > most || n == most && q < from {
@@ -79,7 +80,8 @@ func (s *Collector) level(ctx context.Context) error {
 	case most == least:
 		return nil
 	case most > least+1:
-		return fmt.Errorf("leaf: a site has lost what it kept of the run: it has %d sums and another %d; begin again with empty states at all sites", least, most)
+		return fmt.Errorf("leaf: a site has lost what it kept of the run: it has %d sums and another %d; "+
+			"begin again with empty states at all sites", least, most)
 	case in[from][4] == 1: // over neighbours
 		if own == most {
 			s.sums = s.sums[:least]
@@ -95,7 +97,8 @@ func (s *Collector) level(ctx context.Context) error {
 			}
 		}
 	}
-	got, err := s.group.SendRecv(ctx, comm.Control, "a kept sum", out, entryHeader+8*mostNumbers+len(Token{})*s.agreed.Most)
+	got, err := s.group.SendRecv(ctx, comm.Control, "a kept sum", out,
+		entryHeader+8*mostNumbers+len(Token{})*s.agreed.Most)
 	if err != nil || own == most {
 		return err
 	}
@@ -110,8 +113,9 @@ func (s *Collector) level(ctx context.Context) error {
 	return s.journal.Keep(exchangeName(least), got[from])
 }
 
-// An exchange in a journal: 8 bytes of the run, and little endian 4 each of columns (0: a sum of all), digest of the leaves,
-// number of leaves, and bytes of the numbers and of the sums that were opened; then tokens, numbers and opened sums.
+// An exchange in a journal: 8 bytes of the run, and little endian 4 each of columns (0: a sum of all), digest of the
+// leaves, number of leaves, and bytes of the numbers and of the sums that were opened; then tokens, numbers and opened
+// sums.
 const entryHeader = 28
 
 func (e exchange) encode(run [8]byte) []byte {
@@ -140,7 +144,8 @@ func (s *Collector) parse(b []byte) (e exchange, err error) {
 		return e, fmt.Errorf("a kept sum must have %d bytes after its header (got %d)", want, len(b))
 	}
 	if e.width > 0 && s.border != nil && numbers != 8*e.width*len(s.border.names) {
-		return e, fmt.Errorf("kept sums over neighbours must be of %d nodes (got %d bytes of %d columns)", len(s.border.names), numbers, e.width)
+		return e, fmt.Errorf("kept sums over neighbours must be of %d nodes (got %d bytes of %d columns)",
+			len(s.border.names), numbers, e.width)
 	}
 	e.leaves = make(map[Token]bool, leaves)
 	for range leaves {
@@ -163,7 +168,8 @@ func (s *Collector) replayed() (exchange, bool) {
 // reopened returns the sums over neighbours of own nodes that e has, of rows like those of x.
 func (e exchange) reopened(id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	if e.width != x.Cols {
-		return mat.Dense{}, fmt.Errorf("leaf: %v: the sums over neighbours that are kept must have %d columns (got %d): begin again with empty states", id, x.Cols, e.width)
+		return mat.Dense{}, fmt.Errorf("leaf: %v: the sums over neighbours that are kept must have %d columns "+
+			"(got %d): begin again with empty states", id, x.Cols, e.width)
 	}
 	return opened(comm.Integers{Bits: 64, B: e.opened}, x)
 }

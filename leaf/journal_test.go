@@ -17,12 +17,13 @@ import (
 type kept map[string][]byte
 
 func (k kept) journal() *leaf.Journal {
-	return &leaf.Journal{Keep: func(name string, b []byte) error { k[name] = b; return nil }, Kept: func(name string) ([]byte, error) { return k[name], nil }}
+	return &leaf.Journal{Keep: func(name string, b []byte) error { k[name] = b; return nil },
+		Kept: func(name string) ([]byte, error) { return k[name], nil }}
 }
 
-// life runs so many sums at two sites that go on from their journals, with a sum over neighbours in the place of each third
-// one, and returns what the sums were at each. Of the first other sums they have other numbers than usual. No leaf is there: a
-// sum that waits for one takes a tick.
+// life runs so many sums at two sites that go on from their journals, with a sum over neighbours in the place of each
+// third one, and returns what the sums were at each. Of the first other sums they have other numbers than usual. No
+// leaf is there: a sum that waits for one takes a tick.
 func life(t *testing.T, journals []kept, run byte, sums, other int) (all [2][]float32, errs [2]error) {
 	t.Helper()
 	edges, err := leaf.NewEdges([][2]string{{"0 a", "1 b"}})
@@ -65,7 +66,8 @@ func life(t *testing.T, journals []kept, run byte, sums, other int) (all [2][]fl
 					all[q] = append(all[q], x.Data...)
 					continue
 				}
-				c := &comm.Contribution{ID: id, Update: []float32{float32(q + k + more)}, Counts: []int64{int64(10*q + k + more)}}
+				c := &comm.Contribution{ID: id, Update: []float32{float32(q + k + more)},
+					Counts: []int64{int64(10*q + k + more)}}
 				if _, err := s.Reduce(t.Context(), c); err != nil {
 					t.Error(err)
 				}
@@ -78,16 +80,17 @@ func life(t *testing.T, journals []kept, run byte, sums, other int) (all [2][]fl
 	return all, errs
 }
 
-// Sites that begin again have the sums of the life before, and nobody sums them again: here with other numbers, which the
-// sums do not get. A site that lacks the last sum gets it; the last one over neighbours is repeated; a site that has lost more, or
-// has the sums of another run, says so.
+// Sites that begin again have the sums of the life before, and nobody sums them again: here with other numbers, which
+// the sums do not get. A site that lacks the last sum gets it; the last one over neighbours is repeated; a site that
+// has lost more, or has the sums of another run, says so.
 func TestJournal(t *testing.T) {
 	whole := []kept{{}, {}}
 	want, _ := life(t, whole, 1, 6, 0)
 	for name, test := range map[string]struct {
 		lost []string // at the second site
 		kept int      // sums that both go on with
-	}{"nothing lost": {nil, 6}, "a sum": {[]string{"sum-5", "sum-4"}, 5}, "one over neighbours": {[]string{"sum-5"}, 5}} {
+	}{"nothing lost": {nil, 6}, "a sum": {[]string{"sum-5", "sum-4"}, 5},
+		"one over neighbours": {[]string{"sum-5"}, 5}} {
 		journals := []kept{{}, {}}
 		for q, k := range whole {
 			for name, b := range k {
@@ -117,10 +120,12 @@ func TestJournal(t *testing.T) {
 			}
 		}
 	}
-	if _, errs := life(t, []kept{whole[0], {}}, 1, 6, 0); errs[0] == nil || !strings.Contains(errs[0].Error(), "has lost what it kept of the run: it has 0 sums and another 6") {
+	if _, errs := life(t, []kept{whole[0], {}}, 1, 6, 0); errs[0] == nil ||
+		!strings.Contains(errs[0].Error(), "has lost what it kept of the run: it has 0 sums and another 6") {
 		t.Errorf("beside a site that has lost all the error is %v, must say so", errs[0])
 	}
-	if _, errs := life(t, []kept{whole[0], whole[0]}, 2, 6, 0); errs[0] == nil || !strings.Contains(errs[0].Error(), "of another run") {
+	if _, errs := life(t, []kept{whole[0], whole[0]}, 2, 6, 0); errs[0] == nil ||
+		!strings.Contains(errs[0].Error(), "of another run") {
 		t.Errorf("with sums of another run the error is %v, must say so", errs[0])
 	}
 }

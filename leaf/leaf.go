@@ -29,7 +29,8 @@ type Agreement struct {
 	Sites int     // m, which collect shares: the first ranks of the sites' group
 	Least int     // leaves that a sum must have, or it goes without any
 	Most  int     // leaves that a site admits
-	Edges bool    // whether nodes of leaves have edges to those of other members, which the collecting sites know (Edges)
+	// whether nodes of leaves have edges to those of other members, which the collecting sites know (Edges)
+	Edges bool
 }
 
 // Validate returns all faults at once, or nil.
@@ -39,10 +40,12 @@ func (a Agreement) Validate() error {
 		name             string
 		got, least, most int
 	}{
-		{"sites that collect shares", a.Sites, 2, 64}, {"least_leaves", a.Least, 2, MostLeaves}, {"leaves admitted", a.Most, a.Least, MostLeaves},
+		{"sites that collect shares", a.Sites, 2, 64}, {"least_leaves", a.Least, 2, MostLeaves},
+		{"leaves admitted", a.Most, a.Least, MostLeaves},
 	} {
 		if one.got < one.least || one.got > one.most {
-			errs = append(errs, fmt.Errorf("%s must be between %d and %d (got %d)", one.name, one.least, one.most, one.got))
+			errs = append(errs, fmt.Errorf("%s must be between %d and %d (got %d)", one.name, one.least, one.most,
+				one.got))
 		}
 	}
 	return errors.Join(errs...)
@@ -67,19 +70,21 @@ func (t Token) First(m int) int { return int(binary.LittleEndian.Uint64(t[:8]) %
 // bound returns the largest magnitude of a number of one leaf or of one of so many sites.
 func (a Agreement) bound(sites int) float64 { return 0x1p63 * Step / float64(a.Most+sites) }
 
-// pack returns Update and Counts of c as they travel: integers modulo 2⁶⁴, multiples of Step and of 1. most is the largest
-// magnitude of the former.
+// pack returns Update and Counts of c as they travel: integers modulo 2⁶⁴, multiples of Step and of 1. most is the
+// largest magnitude of the former.
 func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
 	if c.Residual != nil {
 		return comm.Integers{}, fmt.Errorf("leaf: %v: sums with leaves cannot have residuals", c.ID)
 	}
 	if n := len(c.Update) + len(c.Counts); n > mostNumbers {
-		return comm.Integers{}, fmt.Errorf("leaf: %v: a sum with leaves must have at most %d numbers (got %d)", c.ID, mostNumbers, n)
+		return comm.Integers{}, fmt.Errorf("leaf: %v: a sum with leaves must have at most %d numbers (got %d)", c.ID,
+			mostNumbers, n)
 	}
 	x := comm.NewIntegers(64, len(c.Update)+len(c.Counts))
 	for i, v := range c.Update {
 		if f := float64(v); !(f <= most && f >= -most) {
-			return comm.Integers{}, fmt.Errorf("leaf: %v: update[%d] must be between -%g and %g (got %g)", c.ID, i, most, most, v)
+			return comm.Integers{}, fmt.Errorf("leaf: %v: update[%d] must be between -%g and %g (got %g)", c.ID, i,
+				most, most, v)
 		}
 		binary.LittleEndian.PutUint64(x.B[8*i:], uint64(integer(v)))
 	}

@@ -50,8 +50,9 @@ func nodesOf(rank int) []string { return []string{fmt.Sprint(rank, " a"), fmt.Sp
 
 // meetOver is meet where leaves have edges.
 func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.CrossEdges) *federation {
-	f := &federation{agreed: leaf.Agreement{Run: [8]byte{7}, Sites: sites, Least: 2, Most: leaves, Edges: edges != nil}, leaves: leaves,
-		net: netsim.New(sites+leaves, netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: 5 * time.Millisecond}}})}
+	f := &federation{agreed: leaf.Agreement{Run: [8]byte{7}, Sites: sites, Least: 2, Most: leaves, Edges: edges != nil},
+		leaves: leaves, net: netsim.New(sites+leaves,
+			netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: 5 * time.Millisecond}}})}
 	f.collectors, f.intakes = make([]*leaf.Collector, sites), make([]*leaf.Intake, sites)
 	var all sync.WaitGroup
 	for q := range sites {
@@ -76,7 +77,8 @@ func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.
 				t.Error(err)
 			}
 			f.intakes[q] = in
-			if f.collectors[q], err = leaf.NewCollector(f.agreed, g, inner, in, in.Quorum(quorum, time.Second)); err != nil {
+			if f.collectors[q], err = leaf.NewCollector(f.agreed, g, inner, in,
+				in.Quorum(quorum, time.Second)); err != nil {
 				t.Error(err)
 			}
 			if edges != nil {
@@ -114,7 +116,8 @@ func token(p int) (t leaf.Token) {
 
 // join returns the reducer of leaf p, whose uplink wrap may change.
 func (f *federation) join(t *testing.T, p int, wrap func(leaf.Uplink) leaf.Uplink) *leaf.Contributor {
-	link, known, err := leaf.Dial(t.Context(), f.net.Transport(len(f.collectors)+p), f.agreed, token(p), nil, nodesOf(len(f.collectors)+p))
+	link, known, err := leaf.Dial(t.Context(), f.net.Transport(len(f.collectors)+p), f.agreed, token(p), nil,
+		nodesOf(len(f.collectors)+p))
 	if err != nil {
 		t.Error(err)
 	}
@@ -305,8 +308,8 @@ func TestLeastLeaves(t *testing.T) {
 	})
 }
 
-// A leaf that comes later fetches all sums from the first on, sends nothing for those that are closed, and takes part in
-// the next.
+// A leaf that comes later fetches all sums from the first on, sends nothing for those that are closed, and takes part
+// in the next.
 func TestLateLeafCatchesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sites, n = 2, 4
@@ -434,7 +437,8 @@ func TestSharesTellNothing(t *testing.T) {
 // An intake refuses what no leaf sends that keeps to the protocol.
 func TestIntakeRefuses(t *testing.T) {
 	a := leaf.Agreement{Run: [8]byte{1}, Sites: 2, Least: 2, Most: 3}
-	in, err := leaf.NewIntake(a, 0, leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phone", Most: 2, Rate: 0.1}, {Name: "kiosk", Most: 9}},
+	in, err := leaf.NewIntake(a, 0, leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phone", Most: 2, Rate: 0.1},
+		{Name: "kiosk", Most: 9}},
 		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (as leaf.Admission, err error) {
 			if as.Cohort = string(evidence); as.Cohort == "" {
 				err = errors.New("no evidence")
@@ -447,10 +451,11 @@ func TestIntakeRefuses(t *testing.T) {
 	for _, admit := range []struct {
 		leaf          int
 		evidence, why string
-	}{{1, "", "no evidence"}, {1, "robot", "no cohort"}, {1, "phone", ""}, {1, "phone", ""}, {2, "phone", ""}, {3, "phone", "at most 2"},
-		{3, "kiosk", ""}, {4, "kiosk", "at most 3"}} {
+	}{{1, "", "no evidence"}, {1, "robot", "no cohort"}, {1, "phone", ""}, {1, "phone", ""}, {2, "phone", ""},
+		{3, "phone", "at most 2"}, {3, "kiosk", ""}, {4, "kiosk", "at most 3"}} {
 		err := in.Admit(t.Context(), token(admit.leaf), []byte(admit.evidence))
-		if (err == nil) != (admit.why == "") || err != nil && (!errors.Is(err, leaf.ErrNotAdmitted) || !strings.Contains(err.Error(), admit.why)) {
+		if (err == nil) != (admit.why == "") ||
+			err != nil && (!errors.Is(err, leaf.ErrNotAdmitted) || !strings.Contains(err.Error(), admit.why)) {
 			t.Errorf("leaf %d with %q: %v, must say %q", admit.leaf, admit.evidence, err, admit.why)
 		}
 	}
@@ -485,7 +490,8 @@ func TestIntakeRefuses(t *testing.T) {
 	}
 	// Leaf 2 is a phone; its cohort may send a message in ten seconds, and one at first. That one is spent above.
 	b := shares(a, token(2), 1, make([]float32, 4))[0]
-	if err := in.Accept(token(2), b, now.Add(time.Second)); err == nil || !strings.Contains(err.Error(), "0.1 messages a second") {
+	if err := in.Accept(token(2), b, now.Add(time.Second)); err == nil ||
+		!strings.Contains(err.Error(), "0.1 messages a second") {
 		t.Errorf("too soon: %v", err)
 	}
 	if err := in.Accept(token(2), b, now.Add(20*time.Second)); err != nil {
@@ -509,7 +515,8 @@ func TestNumbersMustFit(t *testing.T) {
 		}
 	}
 	l := leaf.Contributor{Agreement: a, Uplink: &wires{}}
-	if _, err := l.Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 1<<20+1)}); err == nil || !strings.Contains(err.Error(), "at most 1048576 numbers") {
+	if _, err := l.Reduce(t.Context(), &comm.Contribution{Update: make([]float32, 1<<20+1)}); err == nil ||
+		!strings.Contains(err.Error(), "at most 1048576 numbers") {
 		t.Errorf("too many numbers: %v", err)
 	}
 }

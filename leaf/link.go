@@ -19,15 +19,16 @@ import (
 //	bytes 8–    the message, from where the frame before ends
 const linkHeader = 8
 
-// Kinds of messages. A leaf begins with hello, which the site answers with welcome, empty or the reason why not; it sends
-// shares, which have no answer, and asks for sums, which are the answer.
+// Kinds of messages. A leaf begins with hello, which the site answers with welcome, empty or the reason why not; it
+// sends shares, which have no answer, and asks for sums, which are the answer.
 const (
-	hello       = iota + 1 // token, evidence
-	welcome                // empty: admitted
-	give                   // a share
-	ask                    // exchange, 4 bytes
-	sums                   // as Collector.Sums has them
-	description            // after welcome, where the agreement has edges: the leaf's nodes, as border.described has them
+	hello   = iota + 1 // token, evidence
+	welcome            // empty: admitted
+	give               // a share
+	ask                // exchange, 4 bytes
+	sums               // as Collector.Sums has them
+	// after welcome, where the agreement has edges: the leaf's nodes, as border.described has them
+	description
 )
 
 // MostEvidence is how many bytes of evidence a leaf may show.
@@ -60,7 +61,8 @@ func recvMessage(ctx context.Context, t comm.Transport, from, most int) (kind by
 			return 0, nil, err
 		}
 		if len(frame) < linkHeader || frame[0] != version {
-			return 0, nil, fmt.Errorf("a frame must have a header of %d bytes and version %d (got %d bytes)", linkHeader, version, len(frame))
+			return 0, nil, fmt.Errorf("a frame must have a header of %d bytes and version %d (got %d bytes)",
+				linkHeader, version, len(frame))
 		}
 		announced := int(binary.LittleEndian.Uint32(frame[4:]))
 		if announced > most {
@@ -70,7 +72,8 @@ func recvMessage(ctx context.Context, t comm.Transport, from, most int) (kind by
 			kind, total = frame[1], announced
 		}
 		if n := len(frame) - linkHeader; frame[1] != kind || announced != total || n != min(total-len(b), mostFrame) {
-			return 0, nil, fmt.Errorf("the next frame must have %d of %d bytes (got %d of %d)", min(total-len(b), mostFrame), total, n, announced)
+			return 0, nil, fmt.Errorf("the next frame must have %d of %d bytes (got %d of %d)",
+				min(total-len(b), mostFrame), total, n, announced)
 		}
 		b = append(b, frame[linkHeader:]...)
 		t.Free(frame)
@@ -84,9 +87,10 @@ type TransportUplink struct {
 	sites int
 }
 
-// Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not. Where the
-// agreement has edges it returns which of the leaf's nodes, whose names ids has, the sites know to have some.
-func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte, ids []string) (*TransportUplink, BorderNodes, error) {
+// Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not.
+// Where the agreement has edges it returns which of the leaf's nodes, whose names ids has, the sites know to have some.
+func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte,
+	ids []string) (*TransportUplink, BorderNodes, error) {
 	var known BorderNodes
 	if len(evidence) > MostEvidence {
 		return nil, known, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
@@ -107,7 +111,8 @@ func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evide
 		}
 		var of []byte
 		if err == nil && a.Edges {
-			if kind, of, err = recvMessage(ctx, t, q, mostMessage); err == nil && (kind != description || q > 0 && string(of) != string(told)) {
+			if kind, of, err = recvMessage(ctx, t, q, mostMessage); err == nil &&
+				(kind != description || q > 0 && string(of) != string(told)) {
 				err = errors.New("all sites must describe the same nodes of the leaf")
 			}
 			told = of
@@ -159,7 +164,8 @@ func (l *TransportUplink) ask(ctx context.Context, site, exchange int) error {
 func (l *TransportUplink) answer(ctx context.Context, site int) ([]byte, error) {
 	kind, b, err := recvMessage(ctx, l.t, site, mostMessage)
 	if err == nil && kind != sums {
-		err = &comm.PeerError{Rank: site, Op: "sums", Err: fmt.Errorf("the answer must be of kind %d (got %d)", sums, kind)}
+		err = &comm.PeerError{Rank: site, Op: "sums",
+			Err: fmt.Errorf("the answer must be of kind %d (got %d)", sums, kind)}
 	}
 	return b, err
 }
@@ -167,8 +173,8 @@ func (l *TransportUplink) answer(ctx context.Context, site int) ([]byte, error) 
 // errSuperseded is why a leaf that has connected again is heard no more over its last connection.
 var errSuperseded = errors.New("the leaf has connected again")
 
-// connects returns what takes the shares of a leaf that has connected: those of its last connection are late from now on,
-// and do not replace newer ones.
+// connects returns what takes the shares of a leaf that has connected: those of its last connection are late from now
+// on, and do not replace newer ones.
 func (s *Collector) connects(t Token) (accept func(share []byte) error) {
 	this := new(byte)
 	s.serving.Lock()
@@ -230,7 +236,8 @@ func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error
 			}
 			s.took(token, exchange)
 		default:
-			return fmt.Errorf("a message must be a share or ask for sums (got one of kind %d and %d bytes)", kind, len(b))
+			return fmt.Errorf("a message must be a share or ask for sums (got one of kind %d and %d bytes)", kind,
+				len(b))
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Sums over neighbours are an exchange of their own. A leaf sends shares of the rows of its nodes. They are additive, so each
-// site adds up those of a node's neighbours by itself, and what all sites have of a node, added up, is the sum of its
-// neighbours' rows: whoever has the node gets it from each of them, and nobody else learns it.
+// Sums over neighbours are an exchange of their own. A leaf sends shares of the rows of its nodes. They are additive,
+// so each site adds up those of a node's neighbours by itself, and what all sites have of a node, added up, is the sum
+// of its neighbours' rows: whoever has the node gets it from each of them, and nobody else learns it.
 
 // row returns what this site has of the sum for a node.
 func (e exchange) row(node int32) []byte {
@@ -29,12 +29,12 @@ func (s *Collector) Boundary() BorderNodes {
 	return s.border.edge
 }
 
-// Gather returns for each node of the boundary the sum of the rows of its neighbours at other members: x has those of the
-// boundary, and so has what is returned [boundary × D]. A leaf that is not there counts 0. All sites of the group call it, and
-// each leaf; the sums are exact sums of what each member rounded to Step.
+// Gather returns for each node of the boundary the sum of the rows of its neighbours at other members: x has those of
+// the boundary, and so has what is returned [boundary × D]. A leaf that is not there counts 0. All sites of the group
+// call it, and each leaf; the sums are exact sums of what each member rounded to Step.
 //
-// Site q sends each other collecting site 8·D bytes for each of that one's nodes by the door Halo, and by the door Control
-// tags as in Reduce.
+// Site q sends each other collecting site 8·D bytes for each of that one's nodes by the door Halo, and by the door
+// Control tags as in Reduce.
 func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	if e, is := s.replayed(); is {
 		return e.reopened(id, x)
@@ -87,7 +87,8 @@ func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (
 		switch {
 		case q == s.group.Rank():
 		case len(in[q]) != len(sum.B):
-			return mat.Dense{}, &comm.PeerError{Rank: q, Op: id.String(), Err: fmt.Errorf("the sums must have %d bytes (got %d)", len(sum.B), len(in[q]))}
+			return mat.Dense{}, &comm.PeerError{Rank: q, Op: id.String(),
+				Err: fmt.Errorf("the sums must have %d bytes (got %d)", len(sum.B), len(in[q]))}
 		default:
 			sum.Add(in[q])
 		}
@@ -119,7 +120,8 @@ func opened(sum comm.Integers, like mat.Dense) (mat.Dense, error) {
 // Boundary returns this leaf's nodes that have edges to those of other members.
 func (l *Contributor) Boundary() BorderNodes { return l.Known }
 
-// Gather is Collector.Gather at a leaf. What the sums lack is of leaves that were not there in time, as this one may be.
+// Gather is Collector.Gather at a leaf. What the sums lack is of leaves that were not there in time, as this one may
+// be.
 func (l *Contributor) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	k := l.next
 	if k >= l.open {
@@ -135,7 +137,8 @@ func (l *Contributor) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense)
 	for q, b := range parts {
 		switch {
 		case !isExchange(b, k, true) || len(b) != sumsHeader+len(sum.B):
-			err = fmt.Errorf("the sums over neighbours in exchange %d must have %d bytes and say so (got %d)", k, sumsHeader+len(sum.B), len(b))
+			err = fmt.Errorf("the sums over neighbours in exchange %d must have %d bytes and say so (got %d)", k,
+				sumsHeader+len(sum.B), len(b))
 		case string(b[12:sumsHeader]) != string(parts[0][12:sumsHeader]):
 			err = errors.New("all sites must have added up the same leaves")
 		}
@@ -151,7 +154,8 @@ func (l *Contributor) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense)
 
 // isExchange reports whether b is what a site publishes of exchange k.
 func isExchange(b []byte, k int, neighbours bool) bool {
-	return len(b) >= sumsHeader && b[0] == version && (b[2] == 1) == neighbours && binary.LittleEndian.Uint32(b[4:]) == uint32(k)
+	return len(b) >= sumsHeader && b[0] == version && (b[2] == 1) == neighbours &&
+		binary.LittleEndian.Uint32(b[4:]) == uint32(k)
 }
 
 // GatheredBytes returns what a leaf receives where rows of its nodes have so many numbers together: what each site has.

@@ -11,9 +11,9 @@ import (
 type Rules struct {
 	Cohorts []Cohort
 
-	// Attest judges what a leaf shows of itself. The program that embeds the site knows what its leaves can show: the verdict
-	// of a platform (Play Integrity, App Attest), a code of invitation, a client certificate. Without it everybody could be
-	// as many leaves as a cohort has room for.
+	// Attest judges what a leaf shows of itself. The program that embeds the site knows what its leaves can show: the
+	// verdict of a platform (Play Integrity, App Attest), a code of invitation, a client certificate. Without it
+	// everybody could be as many leaves as a cohort has room for.
 	Attest func(ctx context.Context, t Token, evidence []byte) (Admission, error)
 
 	// Edges are those that nodes of leaves have to nodes of other members; nil unless the agreement has edges.
@@ -41,7 +41,8 @@ func (r Rules) Validate() error {
 	names := map[string]bool{}
 	for _, c := range r.Cohorts {
 		if names[c.Name] || c.Most < 1 || !(c.Rate >= 0) || math.IsInf(c.Rate, 0) {
-			return fmt.Errorf("a cohort must have a name of its own, room for at least 1 leaf and a rate of at least 0 (got %+v)", c)
+			return fmt.Errorf("a cohort must have a name of its own, room for at least 1 leaf and a rate of at "+
+				"least 0 (got %+v)", c)
 		}
 		names[c.Name] = true
 	}

@@ -79,8 +79,8 @@ func parseShare(b []byte) (s share, err error) {
 	return s, nil
 }
 
-// tag names a leaf's attempt in the lists that sites compare: shares that do not belong together, or that sites take for
-// those of other nodes, have two.
+// tag names a leaf's attempt in the lists that sites compare: shares that do not belong together, or that sites take
+// for those of other nodes, have two.
 func (s share) tag(nodes []int32) uint64 {
 	text := append(s.token[:len(s.token):len(s.token)], s.attempt[:]...)
 	for _, i := range nodes {
@@ -90,8 +90,8 @@ func (s share) tag(nodes []int32) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// split returns the shares of x, by site: x less the streams of the seeds to the leaf's first site, a seed to each of the
-// others. x is overwritten. draw fills bytes with random ones.
+// split returns the shares of x, by site: x less the streams of the seeds to the leaf's first site, a seed to each of
+// the others. x is overwritten. draw fills bytes with random ones.
 func (a Agreement) split(x comm.Integers, t Token, exchange uint32, draw func([]byte) error) ([][]byte, error) {
 	one := share{exchange: exchange, run: a.Run, token: t}
 	if err := draw(one.attempt[:]); err != nil {

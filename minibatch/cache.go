@@ -10,16 +10,16 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// cache keeps features of other peers' nodes from one group of batches to the next ones. Samples are drawn before they are
-// needed, so it knows what the next groups read: it keeps what they read first (as RapidGNN does for an epoch, arXiv
-// 2509.05207, and Belady's rule for all time), and beside it the nodes of the largest degrees. Rows are those that their
-// owners have sent, so that a model is the same with and without.
+// cache keeps features of other peers' nodes from one group of batches to the next ones. Samples are drawn before they
+// are needed, so it knows what the next groups read: it keeps what they read first (as RapidGNN does for an epoch,
+// arXiv 2509.05207, and Belady's rule for all time), and beside it the nodes of the largest degrees. Rows are those
+// that their owners have sent, so that a model is the same with and without.
 type cache struct {
 	limit int // bytes
 	rows  graph.Features
 
-	// halves are dense rows in place of rows, where they travel as bf16: what they held then is kept exactly in half the
-	// memory.
+	// halves are dense rows in place of rows, where they travel as bf16: what they held then is kept exactly in half
+	// the memory.
 	half   bool
 	halves []uint16 // [ids × cols]
 	cols   int
@@ -28,8 +28,8 @@ type cache struct {
 	at  map[int32]int32 // row of a node
 	use []uint8         // [N] which of the next groups reads a node first, from 1; 0: none, or not known
 
-	// degree is that of a node as this peer sees it, [N]: own edges from it, and the batches that have read it. Its true
-	// degree is its owner's to know.
+	// degree is that of a node as this peer sees it, [N]: own edges from it, and the batches that have read it. Its
+	// true degree is its owner's to know.
 	degree []uint16
 }
 
@@ -38,7 +38,8 @@ const lookAhead = 2
 
 // newCache returns a cache of so many bytes for the peer that holds s. half says that rows have crossed as bf16.
 func newCache(limit int64, s *shard.Shard, half bool) *cache {
-	c := &cache{limit: int(limit), half: half, at: map[int32]int32{}, use: make([]uint8, s.Nodes), degree: make([]uint16, s.Nodes)}
+	c := &cache{limit: int(limit), half: half, at: map[int32]int32{}, use: make([]uint8, s.Nodes),
+		degree: make([]uint16, s.Nodes)}
 	for _, j := range s.Adj.Col {
 		if int(j) >= s.Owned {
 			c.warm(int32(s.Global[j]))
@@ -80,8 +81,8 @@ func (c *cache) of(ids []int32) graph.Features {
 	return graph.Features{Dense: x}
 }
 
-// keep chooses from what the cache has and from rows of other nodes that have come. read is the group that they came for,
-// next are those that follow it.
+// keep chooses from what the cache has and from rows of other nodes that have come. read is the group that they came
+// for, next are those that follow it.
 func (c *cache) keep(rows graph.Features, ids []int32, read []sample.Batch, next [][]sample.Batch) {
 	if len(ids)+len(c.ids) == 0 {
 		return

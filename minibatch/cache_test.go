@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
-// TestCacheChangesNoBit: with a cache of any size, for sparse rows and rounded ones, the model is that without. One that
-// holds everything is asked for each row once, and a small one finds some.
+// TestCacheChangesNoBit: with a cache of any size, for sparse rows and rounded ones, the model is that without. One
+// that holds everything is asked for each row once, and a small one finds some.
 func TestCacheChangesNoBit(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
 		for _, coding := range []wire.Coding{{}, {Values: "int8"}, {Values: "bf16"}} {
@@ -41,7 +41,8 @@ func TestCacheChangesNoBit(t *testing.T) {
 						t.Errorf("%s%d rows were in a cache without room", name, is.Cached)
 					case bytes == 720 && is.Rows > 0 && is.Cached == 0:
 						t.Errorf("%sno row was in the cache", name)
-					case bytes == 720 && !sparse && r == 2 && distinct != map[bool]int64{false: 20, true: 40}[coding.Values == "bf16"]:
+					case bytes == 720 && !sparse && r == 2 && distinct != map[bool]int64{false: 20,
+						true: 40}[coding.Values == "bf16"]:
 						t.Errorf("%s%d rows were kept, must be 20, as bf16 40", name, distinct)
 					case bytes == 1<<20 && is.Rows-is.Cached != distinct:
 						t.Errorf("%s%d rows were fetched, must be %d: each once", name, is.Rows-is.Cached, distinct)

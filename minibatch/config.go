@@ -1,10 +1,11 @@
-// Package minibatch trains all layers of a model jointly by sampled mini-batches, over any number of peers that each hold
-// a part of the graph. A step takes a batch of training nodes, drawn anew in each epoch, and computes them from a sample
-// of their neighbourhood; where links are the task, both ends of a batch of them and of pairs that are drawn. For a group of batches the peers ask each other once a hop for samples and once for features
-// (multi-minibatch sampling; DistDGL, Zheng et al., IA3 2020, asks for each batch), while the group before trains.
+// Package minibatch trains all layers of a model jointly by sampled mini-batches, over any number of peers that each
+// hold a part of the graph. A step takes a batch of training nodes, drawn anew in each epoch, and computes them from a
+// sample of their neighbourhood; where links are the task, both ends of a batch of them and of pairs that are drawn.
+// For a group of batches the peers ask each other once a hop for samples and once for features (multi-minibatch
+// sampling; DistDGL, Zheng et al., IA3 2020, asks for each batch), while the group before trains.
 //
-// What is drawn depends on the seed, the epoch, the step, the hop and the vertex alone: a batch is the same in groups of
-// any size and over any number of peers.
+// What is drawn depends on the seed, the epoch, the step, the hop and the vertex alone: a batch is the same in groups
+// of any size and over any number of peers.
 //
 // Letters in comments: N nodes, F in, H hidden, C classes, K peers, B batches of a group.
 package minibatch
@@ -26,15 +27,17 @@ type Config struct {
 
 	Sample    sample.Config `json:"sample"`
 	BatchSize int           `json:"batch_size"` // labels of a step, of all peers together; at least 1
-	Group     int           `json:"group"`      // batches that the peers sample and fetch features for at once; 0: as many as hide the latency
+	// batches that the peers sample and fetch features for at once; 0: as many as hide the latency
+	Group int `json:"group"`
 
 	// RoundSteps is how many steps a round takes; 0: those of an epoch. Batches do not depend on it.
 	RoundSteps int `json:"round_steps,omitempty"`
 
-	Links *links.Config `json:"links,omitempty"` // of task links, where BatchSize counts links, each at both ends; nil: nodes have labels
+	// of task links, where BatchSize counts links, each at both ends; nil: nodes have labels
+	Links *links.Config `json:"links,omitempty"`
 
-	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones, and
-	// what two groups may take where Group is 0 (0: 1 GiB). Neither changes the model.
+	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones,
+	// and what two groups may take where Group is 0 (0: 1 GiB). Neither changes the model.
 	Cache  int64 `json:"-"`
 	Memory int64 `json:"-"`
 }
@@ -49,30 +52,40 @@ const maxRoundSteps = 1 << 30
 func (c Config) Validate() error {
 	rates := c.Schedule // over steps, of which the labels say how many there are
 	rates.Total = max(c.Rounds, 1)
-	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(), c.Links.Check(c.Config)}
+	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(),
+		c.Links.Check(c.Config)}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
-	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup, c.Group)
-	fault(c.RoundSteps < 0 || c.RoundSteps > maxRoundSteps, "round_steps must be from 0 (an epoch) to %d (got %d)", maxRoundSteps, c.RoundSteps)
-	fault(c.Links != nil && c.Links.Near, "negatives_from must be all with method mini-batch (got near): a batch has the neighbourhoods of all that it draws")
+	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup,
+		c.Group)
+	fault(c.RoundSteps < 0 || c.RoundSteps > maxRoundSteps, "round_steps must be from 0 (an epoch) to %d (got %d)",
+		maxRoundSteps, c.RoundSteps)
+	fault(c.Links != nil && c.Links.Near, "negatives_from must be all with method mini-batch (got near): a batch has "+
+		"the neighbourhoods of all that it draws")
 	fault(c.Cache < 0, "feature_cache must be at least 0 (got %d)", c.Cache)
 	fault(c.Memory < 0, "memory must be at least 0 (got %d)", c.Memory)
 	if n := len(c.Spec.Layers); len(c.Sample.Fanouts) > 0 {
-		fault(len(c.Sample.Fanouts) != n, "fanouts must have a number for each of %d layers (got %d)", n, len(c.Sample.Fanouts))
+		fault(len(c.Sample.Fanouts) != n, "fanouts must have a number for each of %d layers (got %d)", n,
+			len(c.Sample.Fanouts))
 	}
-	fault(c.Spec.Encoder.Kind != "raw", "encoder must be raw (got %s): the first layer reads sampled neighbours' features", c.Spec.Encoder.Kind)
-	fault(c.Spec.Encoder.Labels > 0, "label_inputs must be 0 (got %g): samples have no labels as input", c.Spec.Encoder.Labels)
+	fault(c.Spec.Encoder.Kind != "raw",
+		"encoder must be raw (got %s): the first layer reads sampled neighbours' features", c.Spec.Encoder.Kind)
+	fault(c.Spec.Encoder.Labels > 0, "label_inputs must be 0 (got %g): samples have no labels as input",
+		c.Spec.Encoder.Labels)
 	fault(c.Spec.CorrectSmooth != nil, "correct_smooth must be 0: it is of method full-batch")
-	fault(c.Spec.BatchNormed(), "norm must be none or layer (got batch): statistics of a batch would depend on which peers hold its nodes")
+	fault(c.Spec.BatchNormed(),
+		"norm must be none or layer (got batch): statistics of a batch would depend on which peers hold its nodes")
 	for i, l := range c.Spec.Layers {
 		conv, _ := nn.ConvolutionNamed(l.Conv)
-		fault(!Samples(conv), "model must be %s with method mini-batch (got %s in layers[%d], which %s)", strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
+		fault(!Samples(conv), "model must be %s with method mini-batch (got %s in layers[%d], which %s)",
+			strings.Join(nn.Convolutions(Samples), ", "), l.Conv, i, why(conv))
 		fault(l.Hops > 1, "hops must be 1 for layers[%d] (got %d): a layer reads one block", i, l.Hops)
-		fault(l.Conv != c.Spec.Layers[0].Conv, "layers must be of one convolution (got %s after %s)", l.Conv, c.Spec.Layers[0].Conv)
+		fault(l.Conv != c.Spec.Layers[0].Conv, "layers must be of one convolution (got %s after %s)", l.Conv,
+			c.Spec.Layers[0].Conv)
 	}
 	return errors.Join(errs...)
 }
@@ -82,8 +95,8 @@ func Samples(c nn.Convolution) bool {
 	return c.Aggregates && !c.Propagates && !c.First && !sumsMessages(c)
 }
 
-// sumsMessages reports whether a convolution sums what it makes of each neighbour and edge: its sum over a sample would need
-// weights that it does not read.
+// sumsMessages reports whether a convolution sums what it makes of each neighbour and edge: its sum over a sample would
+// need weights that it does not read.
 func sumsMessages(c nn.Convolution) bool { return c.EdgeColumns && !c.Heads }
 
 // why says why Samples does not hold.

@@ -36,8 +36,8 @@ type inputs struct {
 	at   [][]int32 // [batch] the row of each of its nodes
 }
 
-// fetch returns the input rows of batches, of which each peer sends those of its nodes, once each. next are the groups that
-// follow, as far as they are known.
+// fetch returns the input rows of batches, of which each peer sends those of its nodes, once each. next are the groups
+// that follow, as far as they are known.
 func (f *features) fetch(ctx context.Context, all []sample.Batch, next [][]sample.Batch) (*inputs, error) {
 	x := &inputs{at: make([][]int32, len(all))}
 	if f.shard.Parts == 1 {
@@ -169,7 +169,8 @@ func (f *features) ask(ctx context.Context, need [][]int32) (give [][]int32, pie
 			give[q], rest, err = f.dir.readIDs(b[4:], f.shard.Rank)
 		}
 		if err == nil && (theirs < 1 || theirs > 1<<20 || len(rest) > 0) {
-			err = comm.Refused("a request must have one list and from 1 to %d pieces (got %d, and %d bytes more)", 1<<20, theirs, len(rest))
+			err = comm.Refused("a request must have one list and from 1 to %d pieces (got %d, and %d bytes more)",
+				1<<20, theirs, len(rest))
 		}
 		if err != nil {
 			return nil, 0, &comm.PeerError{Rank: q, Op: "request of features", Err: err}
@@ -183,7 +184,8 @@ func (f *features) ask(ctx context.Context, need [][]int32) (give [][]int32, pie
 }
 
 // receive exchanges piece k of the rows, and appends those that come to parts, and their nodes to nodes.
-func (f *features) receive(ctx context.Context, k, pieces int, need, give [][]int32, parts *[]graph.Features, nodes *[][]int32) error {
+func (f *features) receive(ctx context.Context, k, pieces int, need, give [][]int32, parts *[]graph.Features,
+	nodes *[][]int32) error {
 	cut := func(list []int32) []int32 { return list[k*len(list)/pieces : (k+1)*len(list)/pieces] }
 	var rows []int32 // own rows that any peer needs of this piece
 	from := make([][]int32, f.shard.Parts)

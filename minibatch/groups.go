@@ -43,8 +43,8 @@ type prepared struct {
 	err   error
 }
 
-// next returns the group that begins with a step of the run, and lets the one after it be prepared meanwhile, in groups of
-// size batches. All peers ask for the same ones.
+// next returns the group that begins with a step of the run, and lets the one after it be prepared meanwhile, in groups
+// of size batches. All peers ask for the same ones.
 func (p *groups) next(ctx context.Context, first, size int) (*group, error) {
 	var got prepared
 	if p.ahead != nil {

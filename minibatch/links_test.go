@@ -43,8 +43,8 @@ func both(t testing.TB, n int) *graph.Graph {
 	return g
 }
 
-// TestLinksDoNotDependOnPeersOrGroups: groups of any size train the same links to the last bit, and other numbers of peers up to
-// rounding.
+// TestLinksDoNotDependOnPeersOrGroups: groups of any size train the same links to the last bit, and other numbers of
+// peers up to rounding.
 func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 	g := both(t, 90)
 	for _, k := range []struct {
@@ -54,9 +54,12 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 		set                  func(c *Config)
 	}{
 		{"gcn, dot", "gcn", "dot", g, []string{""}, nil},
-		{"sage, mlp, labor", "sage", "mlp", traintest.Sparsed(g), []string{""}, func(c *Config) { c.Sample.Kind = "labor" }},
-		{"rgcn, distmult", "rgcn", "distmult", traintest.BothWays(g), []string{"a", "c"}, func(c *Config) { c.Links.Relations = []string{"a", "c"} }},
-		{"sage over types", "sage", "dot", traintest.BothWays(g), []string{"a"}, func(c *Config) { c.Links.Relations = []string{"a"} }},
+		{"sage, mlp, labor", "sage", "mlp", traintest.Sparsed(g), []string{""},
+			func(c *Config) { c.Sample.Kind = "labor" }},
+		{"rgcn, distmult", "rgcn", "distmult", traintest.BothWays(g), []string{"a", "c"},
+			func(c *Config) { c.Links.Relations = []string{"a", "c"} }},
+		{"sage over types", "sage", "dot", traintest.BothWays(g), []string{"a"},
+			func(c *Config) { c.Links.Relations = []string{"a"} }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -68,7 +71,8 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 			must := one.Result().Final()
 			ranks, ok := one.Links[graph.Test]
 			if !ok || ranks.All.Links == 0 || !(must.Curve[3].Loss < must.Curve[0].Loss) {
-				t.Fatalf("%d links are ranked (%t), losses are %v and %v", ranks.All.Links, ok, must.Curve[0].Loss, must.Curve[3].Loss)
+				t.Fatalf("%d links are ranked (%t), losses are %v and %v", ranks.All.Links, ok, must.Curve[0].Loss,
+					must.Curve[3].Loss)
 			}
 			for _, parts := range []int{1, 2, 4} {
 				var first *Trainer
@@ -80,17 +84,20 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 					if first == nil {
 						first = tr
 					} else if !slices.Equal(tr.Params.Value, first.Params.Value) {
-						t.Errorf("%d peers: parameters by groups of %d batches differ from those of 1, must be the same", parts, size)
+						t.Errorf("%d peers: parameters by groups of %d batches differ from those of "+
+							"1, must be the same", parts, size)
 					}
 					is := tr.Result().Final()
 					for i, w := range must.Curve {
 						if math.Abs(is.Curve[i].Loss-w.Loss) > 1e-4 {
-							t.Errorf("%d peers, round %d: the loss is %v, must be %v", parts, i, is.Curve[i].Loss, w.Loss)
+							t.Errorf("%d peers, round %d: the loss is %v, must be %v", parts, i, is.Curve[i].Loss,
+								w.Loss)
 						}
 					}
 					theirs := tr.Links[graph.Test]
 					if theirs.All.Links != ranks.All.Links || math.Abs(theirs.All.MRR-ranks.All.MRR) > 1e-3 {
-						t.Errorf("%d peers: MRR is %v of %d links, must be %v of %d", parts, theirs.All.MRR, theirs.All.Links, ranks.All.MRR, ranks.All.Links)
+						t.Errorf("%d peers: MRR is %v of %d links, must be %v of %d", parts, theirs.All.MRR,
+							theirs.All.Links, ranks.All.MRR, ranks.All.Links)
 					}
 				}
 			}
@@ -98,14 +105,16 @@ func TestLinksDoNotDependOnPeersOrGroups(t *testing.T) {
 	}
 }
 
-// TestStepOfLinks: with all neighbours, the loss of a step is that of the whole graph without the links that the step learns.
+// TestStepOfLinks: with all neighbours, the loss of a step is that of the whole graph without the links that the step
+// learns.
 func TestStepOfLinks(t *testing.T) {
 	g := both(t, 120)
 	for _, k := range []struct {
 		model     string
 		g         *graph.Graph
 		relations []string
-	}{{"sage", g, []string{""}}, {"rsage", traintest.BothWays(g), []string{"a", "b", "c"}}, {"rgcn", traintest.BothWays(g), []string{"a", "b", "c"}}} {
+	}{{"sage", g, []string{""}}, {"rsage", traintest.BothWays(g), []string{"a", "b", "c"}},
+		{"rgcn", traintest.BothWays(g), []string{"a", "b", "c"}}} {
 		c := linked(t, k.model, "distmult", k.g, k.relations...)
 		for i := range c.Spec.Layers {
 			c.Spec.Layers[i].Dropout = 0
@@ -141,13 +150,15 @@ func TestStepOfLinks(t *testing.T) {
 			}
 			*adj = *adj.Keep(keep)
 			if b.Pairs.Len() < 50 || out < b.Pairs.Len() {
-				t.Fatalf("%s: step %d leaves out %d edges for %d links, must be as many or more", k.model, step, out, b.Pairs.Len())
+				t.Fatalf("%s: step %d leaves out %d edges for %d links, must be as many or more", k.model, step, out,
+					b.Pairs.Len())
 			}
 			of := slices.Clone(b.Pairs.Pairs)
 			for i, p := range of {
 				of[i].U, of[i].V = b.Nodes[p.U], b.Nodes[p.V]
 			}
-			traintest.Run(t, []*shard.Shard{&part}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int, group *comm.Group) error {
+			traintest.Run(t, []*shard.Shard{&part}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int,
+				group *comm.Group) error {
 				z, _, err := infer.Logits(t.Context(), infer.Config{Exchange: "halo"}, m, &part, group)
 				if err != nil {
 					return err

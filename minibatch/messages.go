@@ -82,7 +82,8 @@ func (c Config) addSamples(l *train.Messages, steps, relations, columns int64) (
 	for hop := range c.Sample.Fanouts {
 		k := relations * mostDrawn(c.Sample, hop, l.Nodes)
 		if hop > 0 || c.Links != nil { // seeds that are labels are sampled by their owners
-			l.SendSamples(fmt.Sprintf("sampled edges of hop %d", hop), "sampled neighbours of the node, "+train.OverHops(hop+1),
+			l.SendSamples(fmt.Sprintf("sampled edges of hop %d", hop), "sampled neighbours of the node, "+
+				train.OverHops(hop+1),
 				steps, read-seeds, k, relations, columns)
 		}
 		read = min(read+read*k, l.Nodes*int64(l.Peers))

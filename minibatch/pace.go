@@ -20,7 +20,8 @@ type pace struct {
 const (
 	// pings are the exchanges whose median is the latency.
 	pings = 5
-	// relayShare is which part of the time of its steps the relays of a group may take, if nothing hid them: 1/relayShare.
+	// relayShare is which part of the time of its steps the relays of a group may take, if nothing hid them:
+	// 1/relayShare.
 	relayShare = 10
 	// roomForRows is the memory of the rows of two groups where the plan sets no limit.
 	roomForRows = 1 << 30
@@ -67,7 +68,8 @@ func agree(ctx context.Context, g *comm.Group, least, most int) (int, error) {
 	out := make([][]byte, g.Size())
 	for q := range out {
 		if q != g.Rank() {
-			out[q] = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(nil, uint16(least)), uint16(most))
+			out[q] = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(nil, uint16(least)),
+				uint16(most))
 		}
 	}
 	const what = "size of a group of batches"
@@ -84,7 +86,8 @@ func agree(ctx context.Context, g *comm.Group, least, most int) (int, error) {
 		}
 		l, m := int(binary.LittleEndian.Uint16(b)), int(binary.LittleEndian.Uint16(b[2:]))
 		if l < 1 || l > MostGroup || m < 1 || m > MostGroup {
-			return 0, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("it must be from 1 to %d (got %d and %d)", MostGroup, l, m)}
+			return 0, &comm.PeerError{Rank: q, Op: what,
+				Err: comm.Refused("it must be from 1 to %d (got %d and %d)", MostGroup, l, m)}
 		}
 		least, most = max(least, l), min(most, m)
 	}

@@ -32,8 +32,8 @@ type relay struct {
 // mostMessage bounds a message of a relay.
 const mostMessage = comm.MaxUnread
 
-// sample returns a batch for each of the lists of seeds, drawn by its key. Seeds are own nodes; nodes of the batches are
-// global IDs. All peers call it with as many keys.
+// sample returns a batch for each of the lists of seeds, drawn by its key. Seeds are own nodes; nodes of the batches
+// are global IDs. All peers call it with as many keys.
 func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]sample.Batch, error) {
 	all := make([]sample.Batch, len(keys))
 	for b := range all {
@@ -101,8 +101,9 @@ func (r *relay) draw(batch int, key rng.Key, hop int, ids []int32) (d sample.Dra
 	return d
 }
 
-// leave takes edges out of what was drawn of own nodes. What they weighed in a mean goes to the others of the node: else a node
-// would show by its row that it is an end of a link. A relation of which no edge is left does not reach a node.
+// leave takes edges out of what was drawn of own nodes. What they weighed in a mean goes to the others of the node:
+// else a node would show by its row that it is an end of a link. A relation of which no edge is left does not reach a
+// node.
 func (r *relay) leave(d *sample.Drawn, own []int32, out links.Left) {
 	kinds := max(1, r.edges.Relations)
 	n := (len(r.edges.RowPtr) - 1) / kinds
@@ -112,7 +113,8 @@ func (r *relay) leave(d *sample.Drawn, own []int32, out links.Left) {
 		}
 		return int32(row % kinds)
 	}
-	d.Without(r.edges.EdgeX.Cols, func(row int, source int32) bool { return out.Edge(relation(row), own[row/kinds], source) })
+	d.Without(r.edges.EdgeX.Cols,
+		func(row int, source int32) bool { return out.Edge(relation(row), own[row/kinds], source) })
 	for row, hi := range d.End {
 		node, lo := own[row/kinds], int32(0)
 		if row > 0 {
@@ -155,7 +157,8 @@ func (r *relay) ask(ctx context.Context, keys []rng.Key, hop int, f frontier, dr
 			out[q] = appendIDs(out[q], f.of[b][q])
 		}
 	}
-	in, err := r.group.SendRecv(ctx, comm.Control, fmt.Sprintf("nodes whose edges hop %d samples", hop), out, mostMessage)
+	in, err := r.group.SendRecv(ctx, comm.Control, fmt.Sprintf("nodes whose edges hop %d samples", hop), out,
+		mostMessage)
 	if err != nil {
 		return err
 	}
@@ -184,7 +187,8 @@ func (r *relay) ask(ctx context.Context, keys []rng.Key, hop int, f frontier, dr
 			}
 		}
 		if len(message) > 0 {
-			return &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("samples must end with the last batch (got %d bytes more)", len(message))}
+			return &comm.PeerError{Rank: q, Op: what,
+				Err: comm.Refused("samples must end with the last batch (got %d bytes more)", len(message))}
 		}
 	}
 	return nil
@@ -221,9 +225,9 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 	return ids, b[4*n:], nil
 }
 
-// serve answers a request. For each batch an answer is: of each node a uvarint, its number of edges, of each relation; where
-// a layer reads which relations reach a node, twice that, plus 1 if this one does; u32 IDs of their
-// sources; and, where samples have weights, f32 of each edge and, where nodes have edges from themselves, f32 of each node.
+// serve answers a request. For each batch an answer is: of each node a uvarint, its number of edges, of each relation;
+// where a layer reads which relations reach a node, twice that, plus 1 if this one does; u32 IDs of their sources; and,
+// where samples have weights, f32 of each edge and, where nodes have edges from themselves, f32 of each node.
 func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, err error) {
 	for b, key := range keys {
 		var ids []int32
@@ -266,7 +270,8 @@ func (r *relay) readDrawn(b []byte, nodes int) (d sample.Drawn, rest []byte, err
 			n >>= 1
 		}
 		if k <= 0 || n > uint64(len(r.dir.Peer)) {
-			return d, nil, comm.Refused("row %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.Peer), n)
+			return d, nil, comm.Refused("row %d of a sample must have from 0 to %d edges (got %d)", i, len(r.dir.Peer),
+				n)
 		}
 		b, edges = b[k:], edges+n
 		d.End[i] = int32(min(edges, math.MaxInt32))

@@ -71,7 +71,8 @@ func TestMessagesAreNotBelieved(t *testing.T) {
 		_, _, err := r.readDrawn(answer[:n], 1)
 		refused("answer", err)
 	}
-	for at, b := range map[int][]byte{1: {49, 0, 0, 0}, len(answer) - 4: {0, 0, 0x80, 0x7f}, len(answer) - 8: {0, 0, 0xc0, 0x7f}} {
+	for at, b := range map[int][]byte{1: {49, 0, 0, 0}, len(answer) - 4: {0, 0, 0x80, 0x7f},
+		len(answer) - 8: {0, 0, 0xc0, 0x7f}} {
 		bad := append([]byte{}, answer...)
 		copy(bad[at:], b)
 		_, _, err := r.readDrawn(bad, 1)
@@ -88,12 +89,13 @@ func TestFailedPeer(t *testing.T) {
 	c.Rounds = 1000
 	peers(t, c, cut(t, g, 3), func(tr *Trainer, group *comm.Group) error {
 		steps := 0
-		err := tr.Run(context.Background(), group, reducer(func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
-			if steps++; steps == 20 && tr.shard.Rank == 2 {
-				group.Close()
-			}
-			return group.Reduce(ctx, c)
-		}))
+		err := tr.Run(context.Background(), group,
+			reducer(func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+				if steps++; steps == 20 && tr.shard.Rank == 2 {
+					group.Close()
+				}
+				return group.Reduce(ctx, c)
+			}))
 		at, ok := errors.AsType[*comm.PeerError](err)
 		if tr.shard.Rank != 2 && (!ok || at.Rank != 2) {
 			t.Errorf("peer %d: %v, must name peer 2", tr.shard.Rank, err)
@@ -113,12 +115,16 @@ func TestValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, set := range map[string]func(c *Config){
-		"batch_size must be at least 1":      func(c *Config) { c.BatchSize = 0 },
-		"group must be from 0":               func(c *Config) { c.Group = MostGroup + 1 },
-		"for each of 2 layers (got 1)":       func(c *Config) { c.Sample.Fanouts = []int{3} },
-		"norm must be none or layer":         func(c *Config) { c.Spec.Layers[0].BatchNorm, c.Spec.Layers[0].Norm = true, false },
-		"hops must be 1":                     func(c *Config) { c.Spec.Layers[0].Hops = 2 },
-		"whose samples would be the whole":   func(c *Config) { c.Spec.Layers[0].Conv, c.Spec.Layers[1].Conv = "appnp", "appnp" },
+		"batch_size must be at least 1": func(c *Config) { c.BatchSize = 0 },
+		"group must be from 0":          func(c *Config) { c.Group = MostGroup + 1 },
+		"for each of 2 layers (got 1)":  func(c *Config) { c.Sample.Fanouts = []int{3} },
+		"norm must be none or layer": func(c *Config) {
+			c.Spec.Layers[0].BatchNorm, c.Spec.Layers[0].Norm = true, false
+		},
+		"hops must be 1": func(c *Config) { c.Spec.Layers[0].Hops = 2 },
+		"whose samples would be the whole": func(c *Config) {
+			c.Spec.Layers[0].Conv, c.Spec.Layers[1].Conv = "appnp", "appnp"
+		},
 		"reads no edges":                     func(c *Config) { c.Spec.Layers[0].Conv = "mlp" },
 		"must be of one convolution":         func(c *Config) { c.Spec.Layers[1].Conv = "gcn" },
 		"encoder must be raw":                func(c *Config) { c.Spec.Encoder.Kind = "mlp" },
@@ -152,7 +158,8 @@ func TestDiverged(t *testing.T) {
 	g.X.Dense.Set(0, 0, float32(math.Inf(1)))
 	c := of(t, "gcn", g)
 	peers(t, c, cut(t, g, 1), func(tr *Trainer, group *comm.Group) error {
-		if err := tr.Run(context.Background(), group, group); err == nil || !strings.Contains(err.Error(), "lower the learning rate") {
+		if err := tr.Run(context.Background(), group, group); err == nil ||
+			!strings.Contains(err.Error(), "lower the learning rate") {
 			t.Errorf("%v, must say that training has diverged", err)
 		}
 		return nil

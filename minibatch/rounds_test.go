@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestInterrupted: a run that is cut off in the midst of an epoch and goes on, one peer without its checkpoints, ends with
-// the same bits as one that was not.
+// TestInterrupted: a run that is cut off in the midst of an epoch and goes on, one peer without its checkpoints, ends
+// with the same bits as one that was not.
 func TestInterrupted(t *testing.T) {
 	for _, kind := range []string{"neighbour", "links"} {
 		t.Run(kind, func(t *testing.T) { interrupted(t, kind) })
@@ -70,7 +70,8 @@ func interrupted(t *testing.T, kind string) {
 		return nil
 	})
 	for r, tr := range again {
-		if got, want := tr.Result().Final(), whole.Result().Final(); !slices.Equal(tr.Params.Value, whole.Params.Value) || got.Test != want.Test || len(got.Curve) != len(want.Curve) {
+		if got, want := tr.Result().Final(), whole.Result().Final(); !slices.Equal(tr.Params.Value,
+			whole.Params.Value) || got.Test != want.Test || len(got.Curve) != len(want.Curve) {
 			t.Errorf("peer %d has another model or result: %+v, must be %+v", r, got, want)
 		}
 	}
@@ -88,8 +89,8 @@ func interrupted(t *testing.T, kind string) {
 	}
 }
 
-// TestRoundsOfSteps: rounds that end within epochs train the same batches by the same learning rates to the same bits, for
-// groups of any size, and a run that is cut off goes on from within an epoch.
+// TestRoundsOfSteps: rounds that end within epochs train the same batches by the same learning rates to the same bits,
+// for groups of any size, and a run that is cut off goes on from within an epoch.
 func TestRoundsOfSteps(t *testing.T) {
 	g := toy(160)
 	for i, s := range g.Split {
@@ -112,12 +113,13 @@ func TestRoundsOfSteps(t *testing.T) {
 			run := func(ctx context.Context, at int, stop func()) []*Trainer {
 				return peers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
 					tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, tr.shard.Rank)}
-					err := tr.Run(ctx, group, reducer(func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
-						if c.ID.Kind == ofGradient && c.ID.Round == at {
-							stop()
-						}
-						return group.Reduce(ctx, c)
-					}))
+					err := tr.Run(ctx, group,
+						reducer(func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+							if c.ID.Kind == ofGradient && c.ID.Round == at {
+								stop()
+							}
+							return group.Reduce(ctx, c)
+						}))
 					if (err == nil) != (at < 0) {
 						return fmt.Errorf("%v, must be an error where it is stopped in round %d", err, at)
 					}
@@ -127,7 +129,8 @@ func TestRoundsOfSteps(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			run(ctx, c.Rounds/2, cancel)
 			if tr := run(context.Background(), -1, nil)[0]; !slices.Equal(tr.Params.Value, whole.Params.Value) {
-				t.Errorf("%d rounds of %d steps in groups of %d: another model than of %d epochs", c.Rounds, c.RoundSteps, c.Group, 3)
+				t.Errorf("%d rounds of %d steps in groups of %d: another model than of %d epochs", c.Rounds,
+					c.RoundSteps, c.Group, 3)
 			}
 		}
 	}

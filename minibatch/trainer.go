@@ -108,7 +108,8 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	seeds := int64(0)
 	var err error
 	if t.links != nil {
-		seeds, err = t.links.Begin(ctx, t.Group, train.NewSender(t.Group, t.shard, t.config.Rows), t.Reducer, t.ID(ofLinks, 0))
+		seeds, err = t.links.Begin(ctx, t.Group, train.NewSender(t.Group, t.shard, t.config.Rows), t.Reducer,
+			t.ID(ofLinks, 0))
 	} else {
 		err = t.countLabels(ctx)
 	}
@@ -150,8 +151,8 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	t.groups = &groups{
 		key: t.key, dir: dir, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
 		relay: relays, links: t.links,
-		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard, dir: dir,
-			input: t.input, piece: pieceLen, place: make([]int32, nodes)},
+		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard,
+			dir: dir, input: t.input, piece: pieceLen, place: make([]int32, nodes)},
 	}
 	if t.config.Cache > 0 && t.shard.Parts > 1 {
 		t.groups.features.cache = newCache(t.config.Cache, t.shard, t.config.Rows.Values == "bf16")
@@ -199,12 +200,14 @@ func (t *Trainer) settle(ctx context.Context, first *group, took time.Duration) 
 	}
 	rows := first.inputs.rows
 	least, most := t.pace.wants(took, len(first.batches), int64(rows.Rows())*int64(rowBytes(rows)))
-	text := fmt.Sprintf("a message and its answer take %v, a step %v", t.pace.latency.Round(time.Microsecond), (took / time.Duration(len(first.batches))).Round(time.Microsecond))
+	text := fmt.Sprintf("a message and its answer take %v, a step %v", t.pace.latency.Round(time.Microsecond),
+		(took / time.Duration(len(first.batches))).Round(time.Microsecond))
 	t.pace = nil
 	if t.size, err = agree(ctx, t.Group, least, most); err != nil {
 		return err
 	}
-	t.Report(train.Event{Kind: train.Note, Round: t.At.Round, Text: fmt.Sprintf("%s: features are fetched for %d batches at once", text, t.size)})
+	t.Report(train.Event{Kind: train.Note, Round: t.At.Round,
+		Text: fmt.Sprintf("%s: features are fetched for %d batches at once", text, t.size)})
 	return nil
 }
 
@@ -218,7 +221,8 @@ func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
 	return nodes
 }
 
-// sampledEdges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole graph.
+// sampledEdges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole
+// graph.
 func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.InEdges, err error) {
 	sender, layer := train.NewSender(t.Group, t.shard, t.config.Rows), t.Model.Layers[0]
 	view := train.WholeGraph(t.shard)
@@ -301,7 +305,8 @@ func (t *Trainer) stepBatch(ctx context.Context, g *group, b int) (loss, weight 
 	}
 	eval.PutReal(counts[:eval.RealLen], loss)
 	eval.PutReal(counts[eval.RealLen:], weight)
-	sums, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, step%t.round), Update: t.Params.Grad, Counts: counts[:], Meta: t.Digest()})
+	sums, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, step%t.round), Update: t.Params.Grad,
+		Counts: counts[:], Meta: t.Digest()})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -313,7 +318,8 @@ func (t *Trainer) stepBatch(ctx context.Context, g *group, b int) (loss, weight 
 	}
 	if weight > 0 {
 		n := t.Params.Trained
-		t.Opt.StepScaled(t.Params.Value[:n], t.Params.Grad[:n], float32(1/weight), t.config.Optimizer.LR*t.rates.At(step))
+		t.Opt.StepScaled(t.Params.Value[:n], t.Params.Grad[:n], float32(1/weight),
+			t.config.Optimizer.LR*t.rates.At(step))
 	}
 	return loss, weight, nil
 }
@@ -397,7 +403,8 @@ func (t *Trainer) validate(ctx context.Context) (val, loss float64, err error) {
 	}
 	if t.links != nil {
 		var of train.LinkRanks
-		of, err = t.links.Measure(ctx, t.Model.Decoder, t.Reducer, t.ID(ofValidation, 0), graph.Val, logits, train.SelectionBins, false)
+		of, err = t.links.Measure(ctx, t.Model.Decoder, t.Reducer, t.ID(ofValidation, 0), graph.Val, logits,
+			train.SelectionBins, false)
 		val, loss = of.All.Of(t.Metric), of.All.Loss
 	} else {
 		val, loss, _, err = t.compare(ctx, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
@@ -410,7 +417,8 @@ func (t *Trainer) validate(ctx context.Context) (val, loss float64, err error) {
 }
 
 // compare compares logits with the labels of a split, of all peers.
-func (t *Trainer) compare(ctx context.Context, id comm.ReduceID, logits mat.Dense, split graph.Split, bins int) (metric, loss, bound float64, err error) {
+func (t *Trainer) compare(ctx context.Context, id comm.ReduceID, logits mat.Dense, split graph.Split,
+	bins int) (metric, loss, bound float64, err error) {
 	nodes := t.shard.NodesIn(split)
 	return t.Compare(ctx, id, logits.Select(nodes), t.shard.Labels.Select(nodes), bins)
 }

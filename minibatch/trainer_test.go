@@ -28,8 +28,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-// toy returns a graph of n nodes, the last tenth of them isolated, with 9 features, 3 classes and all splits. Some edges
-// have one direction, and some nodes an edge from themselves.
+// toy returns a graph of n nodes, the last tenth of them isolated, with 9 features, 3 classes and all splits. Some
+// edges have one direction, and some nodes an edge from themselves.
 func toy(n int) *graph.Graph {
 	key := rng.New(2)
 	var src, dst []int32
@@ -91,7 +91,8 @@ func cut(t testing.TB, g *graph.Graph, parts int) []*shard.Shard {
 func of(t testing.TB, conv string, g *graph.Graph) Config {
 	t.Helper()
 	c, _ := nn.ConvolutionNamed(conv)
-	a := nn.Architecture{Model: conv, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Layers: 2, Hidden: 8, Dropout: 0.3, Norm: "layer"}
+	a := nn.Architecture{Model: conv, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Layers: 2,
+		Hidden: 8, Dropout: 0.3, Norm: "layer"}
 	if c.Heads {
 		a.Heads, a.AttentionDropout = 2, 0.3
 	}
@@ -107,8 +108,9 @@ func of(t testing.TB, conv string, g *graph.Graph) Config {
 	}
 	return Config{
 		Config: train.Config{
-			Seed: 1, Spec: spec, Rounds: 6, EvalEvery: 2, Metric: "accuracy", Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4},
-			Schedule: optim.Schedule{Kind: "constant"}, Exchange: "auto",
+			Seed: 1, Spec: spec, Rounds: 6, EvalEvery: 2, Metric: "accuracy",
+			Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4}, Schedule: optim.Schedule{Kind: "constant"},
+			Exchange: "auto",
 		},
 		Sample: sample.Config{Kind: "neighbour", Fanouts: []int{3, 4}}, BatchSize: 16, Group: 2,
 	}
@@ -167,13 +169,15 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 						}
 						dst := block.NumDst / max(1, c.Spec.Layers[k].Relations)
 						for i, is := range batch.Reached[k] {
-							all[edge{step: epoch*tr.steps + first + b, block: k, relation: i / dst, dst: batch.Nodes[i%dst], src: -1, reached: is}] = true
+							all[edge{step: epoch*tr.steps + first + b, block: k, relation: i / dst,
+								dst: batch.Nodes[i%dst], src: -1, reached: is}] = true
 						}
 						for i := range block.NumDst {
 							col, weight := block.Row(i)
 							columns := block.EdgeRows(i)
 							for e, j := range col {
-								one := edge{step: epoch*tr.steps + first + b, block: k, relation: i / dst, dst: batch.Nodes[i%dst], src: batch.Nodes[j]}
+								one := edge{step: epoch*tr.steps + first + b, block: k, relation: i / dst,
+									dst: batch.Nodes[i%dst], src: batch.Nodes[j]}
 								if columns != nil && columns[e] >= 0 {
 									one.column = math.Float32bits(batch.EdgeX[k].Row(int(columns[e]))[2])
 								}
@@ -193,8 +197,8 @@ func sampled(t *testing.T, c Config, shards []*shard.Shard) map[edge]bool {
 	return all
 }
 
-// TestSamplesDoNotDependOnGroupsOrPeers: what is sampled for a batch is the same, to the bits of the weights, in groups of
-// 1 to 16 batches and over 1 to 4 peers.
+// TestSamplesDoNotDependOnGroupsOrPeers: what is sampled for a batch is the same, to the bits of the weights, in groups
+// of 1 to 16 batches and over 1 to 4 peers.
 func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 	g := weighted(traintest.Columned(traintest.Typed(toy(200))))
 	for name, set := range map[string]func(c *Config){
@@ -217,7 +221,8 @@ func TestSamplesDoNotDependOnGroupsOrPeers(t *testing.T) {
 					c.Group = b
 					got := sampled(t, c, cut(t, g, k))
 					if len(got) != len(want) {
-						t.Fatalf("%s, %s, %d peers, groups of %d: %d edges, must be %d", name, conv, k, b, len(got), len(want))
+						t.Fatalf("%s, %s, %d peers, groups of %d: %d edges, must be %d", name, conv, k, b, len(got),
+							len(want))
 					}
 					for e := range want {
 						if !got[e] {
@@ -275,7 +280,8 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 		{"gcn", "gcn", dense, nil},
 		{"gcn, sparse, balanced", "gcn", traintest.Sparsed(dense), func(c *Config) { c.Balanced = true }},
 		{"sage, labor", "sage", dense, func(c *Config) { c.Sample.Kind = "labor" }},
-		{"sage, weights of edges, residual", "sage", weighted(dense), func(c *Config) { c.Spec.Layers[0].Residual = true }},
+		{"sage, weights of edges, residual", "sage", weighted(dense),
+			func(c *Config) { c.Spec.Layers[0].Residual = true }},
 		{"sage-pool", "sage-pool", dense, nil},
 		{"gat, sparse", "gat", traintest.Sparsed(dense), nil},
 		{"gatv2, inductive", "gatv2", dense, func(c *Config) { c.Inductive = true }},
@@ -285,11 +291,13 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 				c.Spec.Layers[i].Bases = 2
 			}
 		}},
-		{"rsage, inductive, sparse", "rsage", traintest.Typed(traintest.Sparsed(dense)), func(c *Config) { c.Inductive = true }},
+		{"rsage, inductive, sparse", "rsage", traintest.Typed(traintest.Sparsed(dense)),
+			func(c *Config) { c.Inductive = true }},
 		{"rgat", "rgat", traintest.Typed(dense), nil},
 		{"rsage, labor", "rsage", traintest.Typed(dense), func(c *Config) { c.Sample.Kind = "labor" }},
 		{"gatv2, columns of edges", "gatv2", traintest.Columned(dense), nil},
-		{"gcn, no validation nodes, schedule", "gcn", &unvalidated, func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine"} }},
+		{"gcn, no validation nodes, schedule", "gcn", &unvalidated,
+			func(c *Config) { c.Schedule = optim.Schedule{Kind: "cosine"} }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
@@ -317,7 +325,8 @@ func TestCurvesDoNotDependOnTheNumberOfPeers(t *testing.T) {
 	}
 }
 
-// TestAllEdgesAreFullBatch: with every in-edge and all training labels in one batch, training is that of method full-batch.
+// TestAllEdgesAreFullBatch: with every in-edge and all training labels in one batch, training is that of method
+// full-batch.
 func TestAllEdgesAreFullBatch(t *testing.T) {
 	for _, conv := range nn.Convolutions(Samples) {
 		t.Run(conv, func(t *testing.T) {
@@ -397,7 +406,8 @@ func TestRelays(t *testing.T) {
 					groups++
 				}
 				sent := group.Messages() - before
-				if want := int64(groups * 2 * (2*(2-1) + 2)); pieces == 1 && sent != want || pieces > 1 && sent <= want {
+				if want := int64(groups * 2 * (2*(2-1) + 2)); pieces == 1 && sent != want ||
+					pieces > 1 && sent <= want {
 					return fmt.Errorf("%d messages for %d groups of %d, must be %d", sent, groups, b, want)
 				}
 				for _, x := range rows {
@@ -475,13 +485,14 @@ func TestReductionsHaveNamesOfTheirOwn(t *testing.T) {
 	c := of(t, "gcn", g)
 	peers(t, c, cut(t, g, 2), func(tr *Trainer, group *comm.Group) error {
 		seen := map[comm.ReduceID]bool{}
-		return tr.Run(context.Background(), group, reducer(func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
-			if seen[c.ID] {
-				return comm.Reduced{}, fmt.Errorf("%v for the second time", c.ID)
-			}
-			seen[c.ID] = true
-			return group.Reduce(ctx, c)
-		}))
+		return tr.Run(context.Background(), group,
+			reducer(func(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
+				if seen[c.ID] {
+					return comm.Reduced{}, fmt.Errorf("%v for the second time", c.ID)
+				}
+				seen[c.ID] = true
+				return group.Reduce(ctx, c)
+			}))
 	})
 }
 
@@ -497,7 +508,8 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestCora holds the accuracy of sampled training to that of published full-batch training, within what one seed varies.
+// TestCora holds the accuracy of sampled training to that of published full-batch training, within what one seed
+// varies.
 func TestCora(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")

@@ -91,7 +91,8 @@ func NewDevice(c *Config, s Store) (*Device, error) {
 	if err := c.update(time.Now()); err != nil {
 		return nil, fmt.Errorf("mobile: roster: %w", err)
 	}
-	d := &Device{config: *c, plan: p, state: Idle, interfaces: c.interfaces, changed: make(chan struct{}), allowed: func(string) bool { return false }}
+	d := &Device{config: *c, plan: p, state: Idle, interfaces: c.interfaces, changed: make(chan struct{}),
+		allowed: func(string) bool { return false }}
 	text, err := s.Get(identityKey)
 	if err != nil {
 		return nil, fmt.Errorf("mobile: store: %w", err)
@@ -373,9 +374,9 @@ func (d *Device) session(r *run) error {
 	if err := os.MkdirAll(d.place(""), 0o700); err != nil {
 		return err
 	}
-	site := heddle.Site{Site: session.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at, Wait: d.config.wait, Rejoin: d.config.wait,
-		Evidence: d.config.evidence,
-		OnEvent:  func(e heddle.Event) { d.heard(r, e) }},
+	site := heddle.Site{Site: session.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at,
+		Wait: d.config.wait, Rejoin: d.config.wait, Evidence: d.config.evidence,
+		OnEvent: func(e heddle.Event) { d.heard(r, e) }},
 		OnModel: d.keep}
 	if d.config.lan && len(site.Listen) == 0 {
 		site.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}

@@ -151,7 +151,8 @@ func newFederation(t *testing.T, settings string) *federation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay, err := node.ListenRelay(node.Config{Identity: relayID, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}}, node.Roster{Members: members}, node.RelayLimits{})
+	relay, err := node.ListenRelay(node.Config{Identity: relayID, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}},
+		node.Roster{Members: members}, node.RelayLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,8 @@ func contacts(t *testing.T, seed uint64, n int) *Graph {
 		}
 		group := i % 2
 		noise := float64(key.Uint64(uint64(i))%1000)/1000 - 0.5
-		err = errors.Join(g.SetFeature(node, group, 1), g.SetFeature(node, 2, noise), g.SetFeature(node, 3, float64(group)+3*noise), g.SetLabel(node, group))
+		err = errors.Join(g.SetFeature(node, group, 1), g.SetFeature(node, 2, noise),
+			g.SetFeature(node, 3, float64(group)+3*noise), g.SetLabel(node, group))
 		for k := range uint64(3) {
 			other := int(key.Fold(k).Uint64(uint64(i)) % uint64(i+1))
 			if other%2 != group && k > 0 {
@@ -277,11 +279,12 @@ func (f *federation) run(t *testing.T, between func(f *federation, d *Device, w 
 	return models[0]
 }
 
-// TestPausedAndKilled: a phone that pauses, and one whose process ends at any round, end with the bits of a run that nobody
-// interrupted, and predict by them.
+// TestPausedAndKilled: a phone that pauses, and one whose process ends at any round, end with the bits of a run that
+// nobody interrupted, and predict by them.
 func TestPausedAndKilled(t *testing.T) {
 	t.Parallel()
-	const rounds = "method: layer-wise\nlayer_wise: {model: gcn, encoder: pca:2, hidden: 8, rounds: 50}\nexperimental: {peer_timeout: 2s}"
+	const rounds = "method: layer-wise\nlayer_wise: {model: gcn, encoder: pca:2, hidden: 8, rounds: 50}\n" +
+		"experimental: {peer_timeout: 2s}"
 	f := newFederation(t, rounds)
 	want := f.run(t, nil)
 	d := f.device(t, 0)

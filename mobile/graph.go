@@ -59,7 +59,8 @@ func (g *Graph) AddNode(name string) (int, error) {
 	}
 	n := len(g.list)
 	if n == MaxNodes || (n+1)*g.features > maxValues {
-		return 0, fmt.Errorf("mobile: a graph of %d features must have at most %d nodes", g.features, min(MaxNodes, maxValues/g.features))
+		return 0, fmt.Errorf("mobile: a graph of %d features must have at most %d nodes", g.features,
+			min(MaxNodes, maxValues/g.features))
 	}
 	g.names[name] = int32(n)
 	g.list = append(g.list, name)
@@ -110,7 +111,8 @@ func (g *Graph) SetFeatures(node int, row []byte) error {
 		return err
 	}
 	if len(row) != 4*g.features {
-		return fmt.Errorf("mobile: features of node %d must have %d bytes, four for each of %d (got %d)", node, 4*g.features, g.features, len(row))
+		return fmt.Errorf("mobile: features of node %d must have %d bytes, four for each of %d (got %d)", node,
+			4*g.features, g.features, len(row))
 	}
 	x := make([]float32, g.features)
 	for k := range x {
@@ -196,7 +198,8 @@ func (g *Graph) snapshot(device string) (*graph.Graph, error) {
 		return nil, fmt.Errorf("mobile: %w", err)
 	}
 	out := &graph.Graph{Name: "phone", Adj: adj, X: graph.Features{Dense: mat.View(n, g.features, slices.Clone(g.x))},
-		Labels: graph.Labels{Classes: g.classes, Class: slices.Clone(g.class)}, Split: slices.Clone(g.split), IDs: slices.Clone(g.list)}
+		Labels: graph.Labels{Classes: g.classes, Class: slices.Clone(g.class)}, Split: slices.Clone(g.split),
+		IDs: slices.Clone(g.list)}
 	key := rng.New(useKey)
 	if n == 1 {
 		key = key.FoldString(device)

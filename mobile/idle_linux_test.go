@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// TestIdle: a device that waits for its conditions opens no socket and sets no timer, so that nothing wakes the process. How
-// often threads are woken counts on a machine that does nothing else: HEDDLE_QUIET=1 says that this one is.
+// TestIdle: a device that waits for its conditions opens no socket and sets no timer, so that nothing wakes the
+// process. How often threads are woken counts on a machine that does nothing else: HEDDLE_QUIET=1 says that this one
+// is.
 func TestIdle(t *testing.T) {
 	s := newSites(t, 2, "")
 	s.plan = []byte(strings.Replace(string(s.plan), "phone_when: always", "phone_when: charging", 1))
@@ -27,7 +28,8 @@ func TestIdle(t *testing.T) {
 		waiting := quietest(t)
 		t.Logf("woken %d times in a second by this test alone, %d with a device that waits", alone, waiting)
 		if waiting > alone+3 {
-			t.Errorf("a device that waits is woken %d times in a second, must be %d, by this test alone", waiting, alone)
+			t.Errorf("a device that waits is woken %d times in a second, must be %d, by this test alone", waiting,
+				alone)
 		}
 	} else {
 		t.Log("wake-ups are not counted: set HEDDLE_QUIET=1 on a machine that does nothing else")
@@ -37,8 +39,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// quietest returns how often this process is woken in a second, the least of three: the machine may do so once, a timer does
-// each time.
+// quietest returns how often this process is woken in a second, the least of three: the machine may do so once, a timer
+// does each time.
 func quietest(t *testing.T) int {
 	t.Helper()
 	least := 0

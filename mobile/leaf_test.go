@@ -38,8 +38,10 @@ type sites struct {
 // newSites makes a plan for so many leaves, whose sums wait for all of them. settings are further experimental ones.
 func newSites(t *testing.T, phones int, settings string) *sites {
 	t.Helper()
-	s := &sites{rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}}, Attest: invited}}
-	text := fmt.Sprintf("phone_when: always\nclass_means: {phones: %d, experimental: {class_rounds: 2, least_leaves: 2%s}}\nmembers:\n", phones, settings)
+	s := &sites{rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}},
+		Attest: invited}}
+	text := fmt.Sprintf("phone_when: always\nclass_means: {phones: %d, experimental: {class_rounds: 2, least_leaves: "+
+		"2%s}}\nmembers:\n", phones, settings)
 	for r := range 2 {
 		id, err := identity.New()
 		if err != nil {
@@ -55,7 +57,8 @@ func newSites(t *testing.T, phones int, settings string) *sites {
 			defer free.Close()
 			at = append(at, fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", free.LocalAddr().(*net.UDPAddr).Port))
 		}
-		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, id.PeerID(), at[0], at[1])
+		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, id.PeerID(), at[0],
+			at[1])
 	}
 	p, err := heddle.ReadPlan([]byte(text), nil, nil)
 	if err != nil {
@@ -88,7 +91,8 @@ func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
 			g.IDs[i] = fmt.Sprintf("%s of site %d", g.IDs[i], r)
 		}
 		dir := t.TempDir()
-		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Rejoin: patience, Phones: &p2p.LeafService{Stay: patience, Rules: s.rules}}}
+		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Rejoin: patience,
+			Phones: &p2p.LeafService{Stay: patience, Rules: s.rules}}}
 		all.Go(func() {
 			process, kill := context.WithCancel(ctx)
 			defer kill()
@@ -146,8 +150,8 @@ func (s *sites) device(t *testing.T, dir, evidence string, g *Graph) *Device {
 	return d
 }
 
-// TestLeaves: phones that no plan lists end with the model of the sites. A phone that is killed while it waits goes on in
-// another process, and the model has the bits of a run without that. One without an invitation is turned away.
+// TestLeaves: phones that no plan lists end with the model of the sites. A phone that is killed while it waits goes on
+// in another process, and the model has the bits of a run without that. One without an invitation is turned away.
 func TestLeaves(t *testing.T) {
 	t.Parallel()
 	var want []float32
@@ -208,7 +212,8 @@ func modelsOf(t *testing.T, devices ...*Device) (all []*nn.Model) {
 	return all
 }
 
-// sameBits fails where logits of a model on g are not those of want, or of the first where that is nil, and returns them.
+// sameBits fails where logits of a model on g are not those of want, or of the first where that is nil, and returns
+// them.
 func sameBits(t *testing.T, models []*nn.Model, g *graph.Graph, want []float32, with string) []float32 {
 	t.Helper()
 	for k, m := range models {
@@ -226,8 +231,8 @@ func sameBits(t *testing.T, models []*nn.Model, g *graph.Graph, want []float32, 
 	return want
 }
 
-// TestSiteResumes: a site that is killed while it collects, and begun again, goes through the sums that it kept, and the run on
-// from there: all end with the bits of a run in which nobody failed.
+// TestSiteResumes: a site that is killed while it collects, and begun again, goes through the sums that it kept, and
+// the run on from there: all end with the bits of a run in which nobody failed.
 func TestSiteResumes(t *testing.T) {
 	t.Parallel()
 	var want []float32
@@ -255,14 +260,15 @@ func TestSiteResumes(t *testing.T) {
 		}
 		of := models()
 		if n, lives := s.first.Load(), s.lives.Load(); n != 2 || (lives == 3) != (dies != "") {
-			t.Errorf("%d sites collected the first sum in %d lives (killed at %q), must be 2 in one more life after a kill", n, lives, dies)
+			t.Errorf("%d sites collected the first sum in %d lives (killed at %q), must be 2 in one more "+
+				"life after a kill", n, lives, dies)
 		}
 		want = sameBits(t, append(of, modelsOf(t, all...)...), seen, want, fmt.Sprintf("a site killed at %q", dies))
 	}
 }
 
-// TestOneNode: phones are one node each of the graph of two sites. All of them have the same features: what Device.Own says
-// of them, they can only have from their neighbours. A phone whose node another one has is turned away.
+// TestOneNode: phones are one node each of the graph of two sites. All of them have the same features: what Device.Own
+// says of them, they can only have from their neighbours. A phone whose node another one has is turned away.
 func TestOneNode(t *testing.T) {
 	t.Parallel()
 	const phones = 6
@@ -330,7 +336,8 @@ func TestOneNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		if class, err := own.ClassOf(0); err != nil || class != p%2 || own.Nodes() != 1 {
-			t.Errorf("phone %d of %d nodes is of class %d (%v), must be one of class %d", p, own.Nodes(), class, err, p%2)
+			t.Errorf("phone %d of %d nodes is of class %d (%v), must be one of class %d", p, own.Nodes(), class, err,
+				p%2)
 		}
 		if w.bytes() > 10_000 {
 			t.Errorf("phone %d sent %d bytes, must be a few thousand", p, w.bytes())

@@ -13,8 +13,8 @@ import (
 
 const settings = "experimental: {peer_timeout: 2s}"
 
-// TestCycles: a device that is started and stopped again and again, at any point of connecting, leaves no goroutine, no socket
-// and no file open, and each Stop has ended its run soon. HEDDLE_LONG=1 has 1,000 cycles.
+// TestCycles: a device that is started and stopped again and again, at any point of connecting, leaves no goroutine, no
+// socket and no file open, and each Stop has ended its run soon. HEDDLE_LONG=1 has 1,000 cycles.
 func TestCycles(t *testing.T) {
 	f := newFederation(t, settings)
 	cycles := 40
@@ -51,9 +51,11 @@ func TestCycles(t *testing.T) {
 		cycle(i)
 	}
 	t.Logf("%d cycles, slowest Stop %v", cycles, slowest)
-	for begun := time.Now(); runtime.NumGoroutine() > goroutines+5 || openFiles(t) > files; time.Sleep(10 * time.Millisecond) {
+	for begun := time.Now(); runtime.NumGoroutine() > goroutines+5 ||
+		openFiles(t) > files; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > patience {
-			t.Fatalf("%d goroutines and %d files after %d cycles, before %d and %d", runtime.NumGoroutine(), openFiles(t), cycles, goroutines, files)
+			t.Fatalf("%d goroutines and %d files after %d cycles, before %d and %d", runtime.NumGoroutine(),
+				openFiles(t), cycles, goroutines, files)
 		}
 	}
 }
@@ -179,7 +181,8 @@ func TestRefused(t *testing.T) {
 		}
 		return b
 	}
-	if err := errors.Join(g.SetFeatures(node, row(1, 2)), g.SetLabel(node, 2), g.SetUse(node, "val"), g.AddEdge(node, node)); err != nil {
+	if err := errors.Join(g.SetFeatures(node, row(1, 2)), g.SetLabel(node, 2), g.SetUse(node, "val"),
+		g.AddEdge(node, node)); err != nil {
 		t.Error(err)
 	}
 	device := func(change func(*Config), s Store) error {

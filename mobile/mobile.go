@@ -126,7 +126,8 @@ func (c *Config) read() (*heddle.Plan, error) {
 		errs = append(errs, fmt.Errorf("the wait must be at least 1 second (got %d)", c.wait/time.Second))
 	}
 	if len(c.evidence) > leaf.MostEvidence {
-		errs = append(errs, fmt.Errorf("the evidence must have at most %d bytes (got %d)", leaf.MostEvidence, len(c.evidence)))
+		errs = append(errs, fmt.Errorf("the evidence must have at most %d bytes (got %d)", leaf.MostEvidence,
+			len(c.evidence)))
 	}
 	var p *heddle.Plan
 	if len(c.plan) > 0 {

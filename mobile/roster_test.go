@@ -9,14 +9,14 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 )
 
-// TestRoster: a device with a roster takes plans of the sites that it lists and no others, in later processes as well; the first
-// roster needs its fingerprint, and the next the signatures of those whom the first one names.
+// TestRoster: a device with a roster takes plans of the sites that it lists and no others, in later processes as well;
+// the first roster needs its fingerprint, and the next the signatures of those whom the first one names.
 func TestRoster(t *testing.T) {
 	s := newSites(t, 2, "")
 	of := admission.Roster{Federation: "app", Serial: 1, Quorum: 1}
 	for r, key := range s.keys {
-		of.Members = append(of.Members, admission.Member{Name: fmt.Sprint("site-", r), ID: key.PeerID(), Role: admission.Trainer,
-			Administrator: r == 0, Expires: admission.Day(time.Now().AddDate(0, 1, 0))})
+		of.Members = append(of.Members, admission.Member{Name: fmt.Sprint("site-", r), ID: key.PeerID(),
+			Role: admission.Trainer, Administrator: r == 0, Expires: admission.Day(time.Now().AddDate(0, 1, 0))})
 	}
 	signed := func(by int, of admission.Roster) []byte {
 		file := admission.Unsigned(of)

@@ -14,13 +14,14 @@ type Architecture struct {
 	Task     string       // as in Spec
 	Decoder  *DecoderSpec // of task links
 	Features int          // F
-	Learned  int          // width of the rows of nodes without features, each held by its owner (encoder embedding); 0: the encoder is raw
-	Classes  int          // C
-	Layers   int          // 1 to 1000
-	Hidden   int          // width of all layers but the last, all heads together
-	Hops     int          // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
-	Norm     string       // after each layer that is not straight to the classes: "", "none", "layer" or "batch"
-	Residual bool         // a layer's input is added to its output
+	// width of the rows of nodes without features, each held by its owner (encoder embedding); 0: the encoder is raw
+	Learned  int
+	Classes  int    // C
+	Layers   int    // 1 to 1000
+	Hidden   int    // width of all layers but the last, all heads together
+	Hops     int    // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
+	Norm     string // after each layer that is not straight to the classes: "", "none", "layer" or "batch"
+	Residual bool   // a layer's input is added to its output
 	Dropout  float32
 
 	Heads            int     // attention heads of all layers but the last, which averages one head
@@ -64,7 +65,8 @@ func (a Architecture) Spec() (Spec, error) {
 		s.Layers[0].Hops = a.Hops
 	}
 	if a.Learned > 0 && s.Encoder.Kind != "embedding" {
-		return Spec{}, fmt.Errorf("nn: encoder must be raw for model %s (got embedding): it reads sums of features over several hops", a.Model)
+		return Spec{}, fmt.Errorf("nn: encoder must be raw for model %s (got embedding): it reads sums of features "+
+			"over several hops", a.Model)
 	}
 	return s, s.Validate()
 }

@@ -103,8 +103,8 @@ type Convolution struct {
 	weights func(s LayerSpec, matrix func(rows, cols int)) // the matrices of a layer; nil: one, In×Out
 }
 
-// Shared is what differs from a Recipe where nodes have so many features that a matrix for each relation has far more weights
-// than there are labels.
+// Shared is what differs from a Recipe where nodes have so many features that a matrix for each relation has far more
+// weights than there are labels.
 type Shared struct {
 	Features int     // from so many columns on
 	Bases    int     // that the relations share
@@ -148,13 +148,13 @@ type Recipe struct {
 // recipe is that of Kipf and Welling, ICLR 2017, §5.2, with wider rows.
 var recipe = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 5e-4, Dropout: 0.5}
 
-// relational is that of matrices for each relation, which overfit without a strong decay: chosen by the validation nodes of
-// imdb and s-ffsd. What rgcn shares from 1,000 features on was chosen by four draws of validation nodes of imdb, which has
-// 1,256; s-ffsd, which has 176, validates better without (docs/measurements/accuracy.md).
+// relational is that of matrices for each relation, which overfit without a strong decay: chosen by the validation
+// nodes of imdb and s-ffsd. What rgcn shares from 1,000 features on was chosen by four draws of validation nodes of
+// imdb, which has 1,256; s-ffsd, which has 176, validates better without (docs/measurements/accuracy.md).
 var relational = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 0.02, Dropout: 0.5}
 
-// bareRelational is that of Schlichtkrull et al., ESWC 2018, §5.1, with their decay for mutag throughout: it does no harm
-// to aifb, by a tenth of the training nodes.
+// bareRelational is that of Schlichtkrull et al., ESWC 2018, §5.1, with their decay for mutag throughout: it does no
+// harm to aifb, by a tenth of the training nodes.
 var bareRelational = Recipe{Hidden: 16, Hops: 1, Epochs: 50, LR: 0.01, Decay: 5e-4}
 
 // attention returns r as graph attention is trained (Veličković et al., ICLR 2018, §3.3).
@@ -163,8 +163,8 @@ func (r Recipe) attention() Recipe {
 	return r
 }
 
-// normalised returns r with batch norm, as the graph isomorphism network is trained (Xu et al., ICLR 2019, §7): its sums
-// grow with the degree. Step size and decay are chosen by validation on four graphs (bench defaults).
+// normalised returns r with batch norm, as the graph isomorphism network is trained (Xu et al., ICLR 2019, §7): its
+// sums grow with the degree. Step size and decay are chosen by validation on four graphs (bench defaults).
 func (r Recipe) normalised() Recipe {
 	r.Norm, r.LR, r.Decay = "batch", 0.003, 5e-3
 	return r

@@ -10,7 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// drawn returns a decoder whose parameters are all drawn, rows, and groups of pairs of them; some pairs have one end twice.
+// drawn returns a decoder whose parameters are all drawn, rows, and groups of pairs of them; some pairs have one end
+// twice.
 func drawn(t *testing.T, kind string) (*Decoder, mat.Dense, PairGroups) {
 	t.Helper()
 	s := DecoderSpec{Kind: kind, Width: 5, Relations: []string{"a", "b", "c"}}
@@ -148,8 +149,9 @@ func TestBlocks(t *testing.T) {
 
 func TestFaults(t *testing.T) {
 	for _, bad := range []DecoderSpec{
-		{Kind: "cosine", Width: 1, Relations: []string{""}}, {Kind: "dot", Relations: []string{""}}, {Kind: "dot", Width: 1},
-		{Kind: "mlp", Width: 1, Relations: []string{""}}, {Kind: "dot", Width: 1, Relations: []string{""}, Hidden: 2},
+		{Kind: "cosine", Width: 1, Relations: []string{""}}, {Kind: "dot", Relations: []string{""}},
+		{Kind: "dot", Width: 1}, {Kind: "mlp", Width: 1, Relations: []string{""}},
+		{Kind: "dot", Width: 1, Relations: []string{""}, Hidden: 2},
 	} {
 		if _, err := NewDecoder(bad, rng.New(1)); err == nil {
 			t.Errorf("%+v is accepted, must be refused", bad)

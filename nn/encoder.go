@@ -15,11 +15,13 @@ import (
 // Encoder is stage 0: what it makes of a node's own features is what the first layer sees and what
 // travels.
 type Encoder struct {
-	Spec  EncoderSpec
-	Proj  *tape.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
-	Layer *Layer       // mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: Linear alone. Else nil
+	Spec EncoderSpec
+	Proj *tape.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
+	// mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: Linear alone. Else nil
+	Layer *Layer
 
-	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: rows have components alone.
+	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: rows have
+	// components alone.
 	Classes *closed.Form
 
 	logits bool // the output of mlp is its head's logits
@@ -65,8 +67,8 @@ func (s EncoderSpec) Components(classes int) int {
 	return s.Out
 }
 
-// Params returns the components and what makes the columns of classes, or the hidden layer and, where its logits are handed
-// on, the head.
+// Params returns the components and what makes the columns of classes, or the hidden layer and, where its logits are
+// handed on, the head.
 func (e *Encoder) Params() []*tape.Param {
 	switch {
 	case e.Classes != nil:
@@ -81,8 +83,8 @@ func (e *Encoder) Params() []*tape.Param {
 	return nil
 }
 
-// Reads returns what a model of s reads of the features of nodes: x, or of encoder embedding one column of zeros where the model
-// is of nodes without features and x is their numbers (graph.Identity).
+// Reads returns what a model of s reads of the features of nodes: x, or of encoder embedding one column of zeros where
+// the model is of nodes without features and x is their numbers (graph.Identity).
 func (s Spec) Reads(x graph.Features) graph.Features {
 	if s.Encoder.Kind != "embedding" || s.Features != 1 || x.Cols() == 1 {
 		return x
@@ -132,8 +134,8 @@ func scaleL1(row []float32) {
 
 // Encode returns the output of the encoder for the rows x: x itself; or x·Proj with each row scaled
 // to unit length (a row of zeros stays so), without the columns of classes, which other nodes decide
-// about; or the hidden rows or logits of the mlp; or of embedding the linear layer's, as of nodes whose owner has no row
-// for them.
+// about; or the hidden rows or logits of the mlp; or of embedding the linear layer's, as of nodes whose owner has no
+// row for them.
 func (e *Encoder) Encode(x graph.Features) graph.Features {
 	x = e.Input(x)
 	switch {
@@ -155,11 +157,12 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 	return x
 }
 
-// classScale makes logits of a closed form, between about 0 and 1, as large as validation prefers them beside components in
-// rows of length 1 (docs/adr/0075-trained-layers-see-classes.md).
+// classScale makes logits of a closed form, between about 0 and 1, as large as validation prefers them beside
+// components in rows of length 1 (docs/adr/0075-trained-layers-see-classes.md).
 const classScale = 4
 
-// WithClasses returns what the first layer sees: rows of Encode, and the logits of Classes for the same nodes beside them.
+// WithClasses returns what the first layer sees: rows of Encode, and the logits of Classes for the same nodes beside
+// them.
 func (e *Encoder) WithClasses(rows graph.Features, logits mat.Dense) graph.Features {
 	scaled := logits.Clone()
 	kernels.Scale(classScale, scaled.Data)

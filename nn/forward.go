@@ -239,8 +239,10 @@ func addIdentity(h mat.Dense, x graph.Features) {
 	}
 }
 
-// fusesReLU reports whether nothing comes between a layer's neighbour term, which is a product and a bias, and its ReLU.
+// fusesReLU reports whether nothing comes between a layer's neighbour term, which is a product and a bias, and its
+// ReLU.
 func (l *Layer) fusesReLU() bool {
 	c := &l.Conv
-	return l.Spec.Act == "relu" && l.Norm == nil && !l.Spec.Residual && c.Nbr != nil && c.Alpha == 0 && c.Post == nil && c.Bias == nil
+	return l.Spec.Act == "relu" && l.Norm == nil && !l.Spec.Residual && c.Nbr != nil && c.Alpha == 0 && c.Post == nil &&
+		c.Bias == nil
 }

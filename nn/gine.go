@@ -29,7 +29,8 @@ func newGINE(name string, s LayerSpec, key rng.Key) Conv {
 // edgeMessages is Σ_j ReLU(z_j + e_ij·U + c); without columns, U is left out.
 func edgeMessages(name string, columns, width int, key rng.Key) *aggregate.EdgeMessages {
 	c := tape.NewParam(name+".bias", 1, width, 0)
-	f := &aggregate.EdgeMessages{Reduce: aggregate.SumOf, Width: width, EdgeWidth: columns, Parameters: []*tape.Param{c}}
+	f := &aggregate.EdgeMessages{Reduce: aggregate.SumOf, Width: width, EdgeWidth: columns,
+		Parameters: []*tape.Param{c}}
 	var u *tape.Param
 	if columns > 0 {
 		u = tape.Glorot(name+".weight", columns, width, columns, width, key)
@@ -39,7 +40,8 @@ func edgeMessages(name string, columns, width int, key rng.Key) *aggregate.EdgeM
 		m, e := b.M, b.Edge
 		m.CopyFrom(b.Src)
 		if u != nil {
-			kernels.GemmNN(m.Rows, width, columns, e.Data, e.Stride, u.Value.Data, u.Value.Stride, m.Data, m.Stride, true)
+			kernels.GemmNN(m.Rows, width, columns, e.Data, e.Stride, u.Value.Data, u.Value.Stride, m.Data, m.Stride,
+				true)
 		}
 		tape.AddBias(m, c, false)
 		kernels.ReLU(m.Data, m.Data)
@@ -49,7 +51,8 @@ func edgeMessages(name string, columns, width int, key rng.Key) *aggregate.EdgeM
 		kernels.ReLUGrad(b.M.Data, b.DM.Data, d.Data)
 		kernels.SumColumns(d.Rows, d.Data, d.Stride, b.Grads[0].Row(0), true)
 		if u != nil {
-			kernels.GemmTN(columns, width, d.Rows, e.Data, e.Stride, d.Data, d.Stride, b.Grads[1].Data, b.Grads[1].Stride, true)
+			kernels.GemmTN(columns, width, d.Rows, e.Data, e.Stride, d.Data, d.Stride, b.Grads[1].Data,
+				b.Grads[1].Stride, true)
 		}
 	}
 	return f

@@ -168,8 +168,8 @@ func (l *Layer) SentWidth() int {
 	return l.Spec.In
 }
 
-// OutputBias returns the constants that are added last to the columns of the head's output, or without a head of the layer's;
-// nil: there are none.
+// OutputBias returns the constants that are added last to the columns of the head's output, or without a head of the
+// layer's; nil: there are none.
 func (l *Layer) OutputBias() []float32 {
 	var b *tape.Param
 	switch c := &l.Conv; {
@@ -190,8 +190,8 @@ func (l *Layer) OutputBias() []float32 {
 	return b.Value.Row(0)
 }
 
-// Reads returns the rows that the maps of a frozen layer read, given the aggregate: the own row and the aggregate, as far as
-// they are read, side by side.
+// Reads returns the rows that the maps of a frozen layer read, given the aggregate: the own row and the aggregate, as
+// far as they are read, side by side.
 func (l *Layer) Reads(in Input) mat.Dense {
 	var block []graph.Features
 	if l.Conv.Agg == nil || l.Conv.Self != nil || l.Spec.Residual {

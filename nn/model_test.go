@@ -137,7 +137,8 @@ func TestInferRefusesAnotherGraph(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := infer.Graph(m, synthetic(10, 2, 19, 3, 3)); err == nil || !strings.Contains(err.Error(), "20 features, as the model has (got 19)") {
+	if _, err := infer.Graph(m, synthetic(10, 2, 19, 3, 3)); err == nil ||
+		!strings.Contains(err.Error(), "20 features, as the model has (got 19)") {
 		t.Fatalf("error is %v, want one that names the 19 features", err)
 	}
 }
@@ -148,32 +149,52 @@ func TestFaults(t *testing.T) {
 		change func(*nn.Spec)
 		want   []string
 	}{
-		{func(s *nn.Spec) { s.Task, s.LayerOutput = "many", "" }, []string{`task must be "single", "multi", "regression" or "links" (got "many")`, `layer output (carry) must be "hidden" or "scores" (got "")`}},
+		{func(s *nn.Spec) { s.Task, s.LayerOutput = "many", "" },
+			[]string{`task must be "single", "multi", "regression" or "links" (got "many")`,
+				`layer output (carry) must be "hidden" or "scores" (got "")`}},
 		{func(s *nn.Spec) { s.Features = 0 }, []string{"(got 0)", "encoder.out must be the 0 features"}},
 		{func(s *nn.Spec) { s.Classes = -1 }, []string{"(got -1)", "layers[1].out must be the -1 classes"}},
 		{func(s *nn.Spec) { s.Encoder.Kind = "cnn" }, []string{`or "closed" (got "cnn")`}},
-		{func(s *nn.Spec) { s.Encoder.Dropout = 1 }, []string{"encoder.dropout must be at least 0 and less than 1 (got 1)"}},
-		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} }, []string{"encoder.hidden must be 1 to 16777216 (got 0)", `encoder.out must be 0 where the layer output is "hidden" (got 20)`}},
-		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "pca", Out: 21} }, []string{"encoder.out must be 1 to the 20 features (got 21)", "layers[0].in must be 21, the width before it (got 20)"}},
+		{func(s *nn.Spec) { s.Encoder.Dropout = 1 },
+			[]string{"encoder.dropout must be at least 0 and less than 1 (got 1)"}},
+		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "mlp", Out: 20} },
+			[]string{"encoder.hidden must be 1 to 16777216 (got 0)",
+				`encoder.out must be 0 where the layer output is "hidden" (got 20)`}},
+		{func(s *nn.Spec) { s.Encoder = nn.EncoderSpec{Kind: "pca", Out: 21} },
+			[]string{"encoder.out must be 1 to the 20 features (got 21)",
+				"layers[0].in must be 21, the width before it (got 20)"}},
 		{func(s *nn.Spec) { s.Layers = nil }, []string{"layers must have at least one layer"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[1].Act = "cheb", "tanh" }, []string{`(got "cheb")`, `layers[1].act must be "", "relu" or "elu" (got "tanh")`}},
-		{func(s *nn.Spec) { s.Layers[0].Dropout = float32(math.NaN()) }, []string{"layers[0].dropout must be at least 0 and less than 1 (got NaN)"}},
-		{func(s *nn.Spec) { s.Layers[0].Norm, s.Layers[0].BatchNorm = true, true }, []string{"layers[0].norm and batch_norm"}},
-		{func(s *nn.Spec) { s.Layers[0].Hops = -1 }, []string{"(got -1)", "layers[0].hops must be 1, or up to 1000 for gcn, sage, gin, appnp, sign"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Hops = "sage-pool", 2 }, []string{"layers[0].hops must be 1, or up to 1000 for gcn, sage, gin, appnp, sign (got 2)"}},
-		{func(s *nn.Spec) { s.Layers[0].Heads = 2 }, []string{"layers[0].heads, average and attention_dropout do not belong to gcn"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Heads = "gat", 5 }, []string{"layers[0].out must be a multiple of the 5 heads (got 16)"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[1].Act = "cheb", "tanh" },
+			[]string{`(got "cheb")`, `layers[1].act must be "", "relu" or "elu" (got "tanh")`}},
+		{func(s *nn.Spec) { s.Layers[0].Dropout = float32(math.NaN()) },
+			[]string{"layers[0].dropout must be at least 0 and less than 1 (got NaN)"}},
+		{func(s *nn.Spec) { s.Layers[0].Norm, s.Layers[0].BatchNorm = true, true },
+			[]string{"layers[0].norm and batch_norm"}},
+		{func(s *nn.Spec) { s.Layers[0].Hops = -1 },
+			[]string{"(got -1)", "layers[0].hops must be 1, or up to 1000 for gcn, sage, gin, appnp, sign"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Hops = "sage-pool", 2 },
+			[]string{"layers[0].hops must be 1, or up to 1000 for gcn, sage, gin, appnp, sign (got 2)"}},
+		{func(s *nn.Spec) { s.Layers[0].Heads = 2 },
+			[]string{"layers[0].heads, average and attention_dropout do not belong to gcn"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv, s.Layers[0].Heads = "gat", 5 },
+			[]string{"layers[0].out must be a multiple of the 5 heads (got 16)"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv = "gat" }, []string{"layers[0].heads must be 1 to 1024 (got 0)"}},
-		{func(s *nn.Spec) { s.Layers[0].Out, s.Layers[1].In = 1<<40, 1<<40 }, []string{"layers[0].out must be 1 to 16777216 (got 1099511627776)", "layers[1].in"}},
+		{func(s *nn.Spec) { s.Layers[0].Out, s.Layers[1].In = 1<<40, 1<<40 },
+			[]string{"layers[0].out must be 1 to 16777216 (got 1099511627776)", "layers[1].in"}},
 		{func(s *nn.Spec) { s.Layers[0].Alpha = 0.1 }, []string{"layers[0].alpha (teleport) does not belong to gcn"}},
-		{func(s *nn.Spec) { s.Layers[0].Conv = "appnp" }, []string{"layers[0].alpha (teleport) must be above 0 and at most 1 (got 0)"}},
+		{func(s *nn.Spec) { s.Layers[0].Conv = "appnp" },
+			[]string{"layers[0].alpha (teleport) must be above 0 and at most 1 (got 0)"}},
 		{func(s *nn.Spec) { s.Layers[0].Bases = 1 }, []string{"layers[0].relations and bases do not belong to gcn"}},
 		{func(s *nn.Spec) { s.Layers[0].Conv = "rgcn" }, []string{"layers[0].relations must be 1 to"}},
 		{func(s *nn.Spec) { s.Layers[1].Conv = "sign" }, []string{"layers[1].conv is sign, which must be the first"}},
 		{func(s *nn.Spec) { s.Layers[1].In = 7 }, []string{"layers[1].in must be 16, the width before it (got 7)"}},
-		{func(s *nn.Spec) { s.Layers[1].Out = 4 }, []string{"layers[1].out must be the 3 classes, or the layer must have a head (got 4)"}},
-		{func(s *nn.Spec) { s.Layers[1].Head = []int{0, 4} }, []string{"layers[1].head[0] must be 1 to 16777216 (got 0)", "layers[1].head must end in the 3 classes (got 4)"}},
-		{func(s *nn.Spec) { s.LayerOutput = nn.Logits }, []string{"layers[0].out must be the 3 classes, or the layer must have a head (got 16)"}},
+		{func(s *nn.Spec) { s.Layers[1].Out = 4 },
+			[]string{"layers[1].out must be the 3 classes, or the layer must have a head (got 4)"}},
+		{func(s *nn.Spec) { s.Layers[1].Head = []int{0, 4} },
+			[]string{"layers[1].head[0] must be 1 to 16777216 (got 0)",
+				"layers[1].head must end in the 3 classes (got 4)"}},
+		{func(s *nn.Spec) { s.LayerOutput = nn.Logits },
+			[]string{"layers[0].out must be the 3 classes, or the layer must have a head (got 16)"}},
 	} {
 		s := preset(t, "gcn")
 		c.change(&s)
@@ -193,7 +214,9 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := nn.NewLayer("layer1", nn.LayerSpec{Conv: "gcn", In: 0, Out: 0}, rng.New(1)); err == nil || !strings.Contains(err.Error(), "layer1: in must be 1 to 16777216 (got 0)") || !strings.Contains(err.Error(), "out must be 1 to 16777216 (got 0)") {
+	if _, err := nn.NewLayer("layer1", nn.LayerSpec{Conv: "gcn", In: 0, Out: 0}, rng.New(1)); err == nil ||
+		!strings.Contains(err.Error(), "layer1: in must be 1 to 16777216 (got 0)") ||
+		!strings.Contains(err.Error(), "out must be 1 to 16777216 (got 0)") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := nn.Preset("gcn", "single", 5, 2, 4, 0); err == nil {
@@ -284,7 +307,8 @@ func TestAggregateOfSparseRows(t *testing.T) {
 		}
 		compare(t, "aggregate", got, want)
 		pooled := aggregate.Features(aggregate.Max{}, adj, g.X).Dense
-		compare(t, "maximum", pooled, aggregate.Features(aggregate.Max{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense)
+		compare(t, "maximum", pooled,
+			aggregate.Features(aggregate.Max{}, adj, graph.Features{Dense: g.X.Sparse.Dense()}).Dense)
 	}
 }
 
@@ -311,7 +335,8 @@ func TestInitialValues(t *testing.T) {
 		return tape.NewLinear(name, 90, 60, false, rng.New(seed)).W.Value.Data
 	}
 	w := value("a", 1)
-	if !reflect.DeepEqual(w, value("a", 1)) || reflect.DeepEqual(w, value("b", 1)) || reflect.DeepEqual(w, value("a", 2)) {
+	if !reflect.DeepEqual(w, value("a", 1)) || reflect.DeepEqual(w, value("b", 1)) ||
+		reflect.DeepEqual(w, value("a", 2)) {
 		t.Error("initial values do not depend on key and name alone")
 	}
 	limit := math.Sqrt(6.0 / 150)
@@ -324,7 +349,8 @@ func TestInitialValues(t *testing.T) {
 		sq += float64(v) * float64(v)
 	}
 	n := float64(len(w))
-	if mean, variance := sum/n, sq/n; math.Abs(mean) > 5*limit/math.Sqrt(3*n) || math.Abs(variance/(limit*limit/3)-1) > 0.07 {
+	if mean, variance := sum/n, sq/n; math.Abs(mean) > 5*limit/math.Sqrt(3*n) ||
+		math.Abs(variance/(limit*limit/3)-1) > 0.07 {
 		t.Errorf("mean %v and variance %v, want 0 and %v", mean, variance, limit*limit/3)
 	}
 }

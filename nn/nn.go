@@ -27,11 +27,13 @@ type Input struct {
 
 // Spec describes a model completely: New(Spec) and the parameters make it again.
 type Spec struct {
-	Task     string `json:"task"`     // of a graph.TargetKind. "single": one class a node; "multi": any number; "regression": numbers; "links": none
+	// of a graph.TargetKind. "single": one class a node; "multi": any number; "regression": numbers; "links": none
+	Task     string `json:"task"`
 	Features int    `json:"features"` // F, columns of the raw input
-	Classes  int    `json:"classes"`  // C: classes, columns of numbers, or of links those of the rows that the decoder reads
-	// Units are those of standardised numbers, [C]: what the model puts out stands for graph.Restored of it. nil: classes, or
-	// not yet known.
+	// C: classes, columns of numbers, or of links those of the rows that the decoder reads
+	Classes int `json:"classes"`
+	// Units are those of standardised numbers, [C]: what the model puts out stands for graph.Restored of it. nil:
+	// classes, or not yet known.
 	Units   []graph.Unit `json:"units,omitempty"`
 	Encoder EncoderSpec  `json:"encoder"`
 	Layers  []LayerSpec  `json:"layers"`
@@ -62,13 +64,15 @@ const (
 //	embedding  a linear layer, trained; a node without features has a learned row instead, which only its owner has
 //	closed     the first part of a model in closed form, which Spec.Closed describes
 type EncoderSpec struct {
-	L1Norm  bool    `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm
-	L2Norm  bool    `json:"l2_norm,omitempty"`  // divide each row of the features by its l2 norm
-	Hops    int     `json:"hops,omitempty"`     // sign: times the features are aggregated, ≥ 1
-	Kind    string  `json:"kind"`
-	Out     int     `json:"out"`               // width of its output; raw: F, or F+C with Labels; sign: (Hops+1)·F; closed: C
-	Labels  float32 `json:"labels,omitempty"`  // raw: fraction of the training labels that are inputs of a step, [0, 1)
-	Hidden  int     `json:"hidden,omitempty"`  // mlp: width; Out = Hidden, or Classes where LayerOutput is Logits. embedding: width; Out = Hidden
+	L1Norm bool   `json:"unit_sum,omitempty"` // divide each row of the features by its l1 norm
+	L2Norm bool   `json:"l2_norm,omitempty"`  // divide each row of the features by its l2 norm
+	Hops   int    `json:"hops,omitempty"`     // sign: times the features are aggregated, ≥ 1
+	Kind   string `json:"kind"`
+	// width of its output; raw: F, or F+C with Labels; sign: (Hops+1)·F; closed: C
+	Out    int     `json:"out"`
+	Labels float32 `json:"labels,omitempty"` // raw: fraction of the training labels that are inputs of a step, [0, 1)
+	// mlp: width; Out = Hidden, or Classes where LayerOutput is Logits. embedding: width; Out = Hidden
+	Hidden  int     `json:"hidden,omitempty"`
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
 
 	// pca: C columns behind the components, the logits of a closed form of this layout; nil: none. Out counts them.
@@ -78,20 +82,23 @@ type EncoderSpec struct {
 // LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has
 // one, a head.
 type LayerSpec struct {
-	Conv             string  `json:"conv"` // the name of a Convolution
-	In               int     `json:"in"`
-	Out              int     `json:"out"`                    // width after the convolution, of all concatenated heads
-	Hops             int     `json:"hops"`                   // ≥ 1; > 1 where the convolution has hops; sign: the encoder's
-	Alpha            float32 `json:"teleport,omitempty"`     // restart probability, (0, 1], where the convolution restarts
-	Relations        int     `json:"relations,omitempty"`    // of the graph, where the convolution is typed
-	Bases            int     `json:"bases,omitempty"`        // of the relations' matrices; 0: none
-	EdgeColumns      int     `json:"edge_columns,omitempty"` // of the graph's edges, where the convolution reads them
-	Heads            int     `json:"heads,omitempty"`        // of attention, at least 1 where the convolution has heads
-	Average          bool    `json:"average,omitempty"`      // average the heads instead of concatenating
-	Norm             bool    `json:"norm,omitempty"`         // LayerNorm after the convolution
-	BatchNorm        bool    `json:"batch_norm,omitempty"`   // BatchNorm instead; the convolution then ends without a bias
-	Act              string  `json:"act,omitempty"`          // "", "relu", "elu"
-	Dropout          float32 `json:"dropout,omitempty"`      // of the input, [0, 1)
+	Conv string `json:"conv"` // the name of a Convolution
+	In   int    `json:"in"`
+	Out  int    `json:"out"` // width after the convolution, of all concatenated heads
+	// ≥ 1; > 1 where the convolution has hops; sign: the encoder's
+	Hops int `json:"hops"`
+	// restart probability, (0, 1], where the convolution restarts
+	Alpha       float32 `json:"teleport,omitempty"`
+	Relations   int     `json:"relations,omitempty"`    // of the graph, where the convolution is typed
+	Bases       int     `json:"bases,omitempty"`        // of the relations' matrices; 0: none
+	EdgeColumns int     `json:"edge_columns,omitempty"` // of the graph's edges, where the convolution reads them
+	Heads       int     `json:"heads,omitempty"`        // of attention, at least 1 where the convolution has heads
+	Average     bool    `json:"average,omitempty"`      // average the heads instead of concatenating
+	Norm        bool    `json:"norm,omitempty"`         // LayerNorm after the convolution
+	// BatchNorm instead; the convolution then ends without a bias
+	BatchNorm        bool    `json:"batch_norm,omitempty"`
+	Act              string  `json:"act,omitempty"`     // "", "relu", "elu"
+	Dropout          float32 `json:"dropout,omitempty"` // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
 	Residual         bool    `json:"residual,omitempty"` // add x to the output; by a linear map where the widths differ
 	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none

@@ -22,7 +22,8 @@ func TestRowsMadeAgain(t *testing.T) {
 		var all []*nn.Layer
 		in := 10
 		for k, out := range []int{12, 8, 16, 3} {
-			s := nn.LayerSpec{Conv: conv, In: in, Out: out, Hops: 1, Act: []string{"relu", "elu", "", "relu"}[k], Norm: k < 3}
+			s := nn.LayerSpec{Conv: conv, In: in, Out: out, Hops: 1, Act: []string{"relu", "elu", "", "relu"}[k],
+				Norm: k < 3}
 			if c, _ := nn.ConvolutionNamed(conv); c.Heads {
 				s.Heads = max(out/4, 1)
 			}

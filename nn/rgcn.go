@@ -24,14 +24,15 @@ func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 //	y_i = x_i·W₀ + b + Σ_r (mean_{j∈N_r(i)} x_j·W_r + x_i·S_r)
 //
 // over the relations r that reach i, those with N_r(i) not empty, normalised by graph.Mean and
-// graph.CSR.WithReached: x R×In, y R×Out. It is a GraphSAGE with weights of its own for each relation (Hamilton, Ying and
-// Leskovec, NeurIPS 2017, algorithm 1), summed over the relations as PyTorch Geometric's HeteroConv
+// graph.CSR.WithReached: x R×In, y R×Out. It is a GraphSAGE with weights of its own for each relation (Hamilton, Ying
+// and Leskovec, NeurIPS 2017, algorithm 1), summed over the relations as PyTorch Geometric's HeteroConv
 // does, which adds x_i·S_r to nodes of the relation's type that it does not reach, too. W and S
 // share parameters as the matrices of R-GCN do.
 func newRSAGE(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
-		Self: tape.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
-		Agg:  aggregate.NewRelational(name+".nbr", s.In, s.Out, 2*s.Relations, s.Bases, key), Relations: 2 * s.Relations, Reached: true,
+		Self:      tape.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
+		Agg:       aggregate.NewRelational(name+".nbr", s.In, s.Out, 2*s.Relations, s.Bases, key),
+		Relations: 2 * s.Relations, Reached: true,
 	}
 }
 
@@ -50,7 +51,8 @@ func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
 	}
 	c := Conv{
 		Self: tape.NewLinear(name+".self", s.In, s.Heads*dim, false, key), Relations: s.Relations,
-		Agg: aggregate.NewRelationalAttention(name+".attention", s.In, s.Relations, s.Heads, dim, s.Bases, s.AttentionDropout, key),
+		Agg: aggregate.NewRelationalAttention(name+".attention", s.In, s.Relations, s.Heads, dim, s.Bases,
+			s.AttentionDropout, key),
 	}
 	if s.Average {
 		c.Post = headMean{s.Heads, dim}

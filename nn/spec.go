@@ -257,7 +257,8 @@ func (s Spec) encoderFaults() (all []error) {
 	case "embedding":
 		bound(bad, "hidden", e.Hidden, maxWidth)
 		if e.Out != e.Hidden || s.LayerOutput != Hidden || s.Task == "links" {
-			bad("out must be hidden, the layer output %q and the task not links for embedding (got %d of %d, %q and %s)", Hidden, e.Out, e.Hidden, s.LayerOutput, s.Task)
+			bad("out must be hidden, the layer output %q and the task not links for embedding "+
+				"(got %d of %d, %q and %s)", Hidden, e.Out, e.Hidden, s.LayerOutput, s.Task)
 		}
 	case "mlp":
 		bound(bad, "hidden", e.Hidden, maxWidth)
@@ -278,8 +279,10 @@ func (s Spec) encoderFaults() (all []error) {
 	if e.L1Norm && e.L2Norm {
 		bad("unit_sum and l2_norm must not both be true")
 	}
-	if c := e.Classes; c != nil && (e.Kind != "pca" || s.Task != "single" || c.Adjacent > 0 || c.Own > 0 || c.Residual) {
-		bad("classes must be soft labels of nodes with features and one class, beside components (got encoder %q, task %s)", e.Kind, s.Task)
+	if c := e.Classes; c != nil && (e.Kind != "pca" || s.Task != "single" || c.Adjacent > 0 || c.Own > 0 ||
+		c.Residual) {
+		bad("classes must be soft labels of nodes with features and one class, beside components "+
+			"(got encoder %q, task %s)", e.Kind, s.Task)
 	}
 	if e.Hops != 0 && e.Kind != "sign" {
 		bad("hops must be 0 for %q (got %d)", e.Kind, e.Hops)

@@ -66,7 +66,8 @@ func newStepper(tb testing.TB, spec nn.Spec, g *graph.Graph) *stepper {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &stepper{model: m, slab: tape.NewFlatParams(m.Params()), g: g, tape: tape.New(), rows: make([]mat.Dense, len(m.Layers))}
+	s := &stepper{model: m, slab: tape.NewFlatParams(m.Params()), g: g, tape: tape.New(),
+		rows: make([]mat.Dense, len(m.Layers))}
 	for _, l := range m.Layers {
 		s.adj = append(s.adj, graph.Normalise(&g.Adj, g.Adj.Degrees(), l.Edges))
 		s.adj[len(s.adj)-1] = sameEdges(s.adj)

@@ -12,8 +12,9 @@ import "slices"
 // others anew. So all members of a session have met the same attempts, and they notice one that
 // cannot begin.
 type assembly struct {
-	rank     int
-	attempts []uint64   // by rank: the attempt at the other end of the stream to each member, and this one's own; 0: no stream
+	rank int
+	// by rank: the attempt at the other end of the stream to each member, and this one's own; 0: no stream
+	attempts []uint64
 	rolls    [][]uint64 // by rank: what the member at the other end of the stream has met; nil: it has not said
 	told     bool       // this member has sent its roll
 }

@@ -24,8 +24,9 @@ type simWorld struct {
 	drawn   uint64
 	members []*simMember
 	kills   int
-	eager   bool // members begin as soon as they have a stream to each other one, and notice a loss only where they wait
-	trace   []string
+	// members begin as soon as they have a stream to each other one, and notice a loss only where they wait
+	eager bool
+	trace []string
 }
 
 type simMember struct {

@@ -29,7 +29,8 @@ func TestOtherCarriers(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
-			if after, _ := ss[0].WireBytes(); after-before < int64(len(want)) || float64(after-before) > 1.05*float64(len(want)) {
+			if after, _ := ss[0].WireBytes(); after-before < int64(len(want)) ||
+				float64(after-before) > 1.05*float64(len(want)) {
 				t.Errorf("%d bytes on the wire for %d", after-before, len(want))
 			}
 			for rank := 1; rank < 3; rank++ {
@@ -39,7 +40,8 @@ func TestOtherCarriers(t *testing.T) {
 			}
 
 			stranger := listen(t, transport)
-			roster := node.Roster{Members: []node.Member{{Name: "victim", ID: ss[1].host.ID(), Addrs: ss[1].host.Addrs()}, {Name: "stranger", ID: stranger.ID()}}}
+			roster := node.Roster{Members: []node.Member{{Name: "victim", ID: ss[1].host.ID(),
+				Addrs: ss[1].host.Addrs()}, {Name: "stranger", ID: stranger.ID()}}}
 			if _, err := stranger.Join(within(t, 300*time.Millisecond), roster, Hello{}); err == nil {
 				t.Error("a stranger joined")
 			}

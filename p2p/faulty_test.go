@@ -104,7 +104,8 @@ func TestFaultyStream(t *testing.T) {
 			s.CloseWrite()
 			_, err := ss[1].Recv(within(t, patience), 0)
 			fault, ok := errors.AsType[*comm.PeerError](err)
-			if !ok || fault.Rank != 0 || errors.Is(err, context.DeadlineExceeded) || cap(ss[1].links[0].body) > firstRead {
+			if !ok || fault.Rank != 0 || errors.Is(err, context.DeadlineExceeded) ||
+				cap(ss[1].links[0].body) > firstRead {
 				t.Errorf("%s: %v, must be a fault of peer 0", name, err)
 			}
 			if name != "too long" && !errors.Is(err, io.ErrUnexpectedEOF) {

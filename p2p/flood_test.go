@@ -89,16 +89,18 @@ func playFlood(what string) {
 
 // stranger is a libp2p peer with an identity of its own that dials from a network address of its
 // choice.
-func stranger(carrier string, from net.IP) (dial func(context.Context, ma.Multiaddr, peer.ID) (transport.CapableConn, error), end func()) {
+func stranger(carrier string,
+	from net.IP) (dial func(context.Context, ma.Multiaddr, peer.ID) (transport.CapableConn, error), end func()) {
 	id, err := identity.New()
 	if err != nil {
 		panic(err)
 	}
 	if carrier == "quic" {
-		udp, err := quicreuse.NewConnManager(quic.StatelessResetKey{}, quic.TokenGeneratorKey{}, quicreuse.OverrideListenUDP(
-			func(network string, _ *net.UDPAddr) (net.PacketConn, error) {
-				return net.ListenUDP(network, &net.UDPAddr{IP: from})
-			}))
+		udp, err := quicreuse.NewConnManager(quic.StatelessResetKey{}, quic.TokenGeneratorKey{},
+			quicreuse.OverrideListenUDP(
+				func(network string, _ *net.UDPAddr) (net.PacketConn, error) {
+					return net.ListenUDP(network, &net.UDPAddr{IP: from})
+				}))
 		if err != nil {
 			panic(err)
 		}
@@ -117,10 +119,11 @@ func stranger(carrier string, from net.IP) (dial func(context.Context, ma.Multia
 	if err != nil {
 		panic(err)
 	}
-	t, err := tcp.NewTCPTransport(up, &network.NullResourceManager{}, nil, tcp.DisableReuseport(), tcp.WithDialerForAddr(
-		func(ma.Multiaddr) (tcp.ContextDialer, error) {
-			return &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}, nil
-		}))
+	t, err := tcp.NewTCPTransport(up, &network.NullResourceManager{}, nil, tcp.DisableReuseport(),
+		tcp.WithDialerForAddr(
+			func(ma.Multiaddr) (tcp.ContextDialer, error) {
+				return &net.Dialer{LocalAddr: &net.TCPAddr{IP: from}}, nil
+			}))
 	if err != nil {
 		panic(err)
 	}
@@ -132,10 +135,12 @@ const enough = 20 // attempts, to show something
 // flood lets strangers at the network address from try to connect to h until stop is called, which
 // returns how many attempts they made and how many of them were served. begun is closed when they
 // have made enough.
-func flood(t testing.TB, h *Host, transport, from string, perSecond int) (begun chan struct{}, stop func() (tried, got int)) {
+func flood(t testing.TB, h *Host, transport, from string,
+	perSecond int) (begun chan struct{}, stop func() (tried, got int)) {
 	t.Helper()
 	child := exec.Command(os.Args[0], "-test.run=^TestStrangersFlood$")
-	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s", floodChild, perSecond, transport, h.Addrs()[0], from))
+	child.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s %s", floodChild, perSecond, transport, h.Addrs()[0],
+		from))
 	child.Stderr = os.Stderr
 	in, err := child.StdinPipe()
 	if err != nil {
@@ -213,7 +218,8 @@ func TestStrangersFlood(t *testing.T) {
 			}
 		}
 		if tried, got := stop(); tried < enough || got > 0 {
-			t.Errorf("%s: %d attempts, of which %d were served: must be at least %d, and none", transport, tried, got, enough)
+			t.Errorf("%s: %d attempts, of which %d were served: must be at least %d, and none", transport, tried, got,
+				enough)
 		} else {
 			t.Logf("%s: %d attempts, %.1f MiB more memory at most", transport, tried, float64(most)/(1<<20))
 		}

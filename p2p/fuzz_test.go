@@ -135,7 +135,8 @@ func FuzzHandshake(f *testing.F) {
 		f.Add(good[:40], theirs == 0, false)
 		f.Add(append(hello(1-theirs).encode(), verdictUse), theirs == 0, false)
 		f.Add(append(greeting{rank: theirs, size: 2, attempt: 1}.encode(), verdictUse), theirs == 0, true)
-		f.Add(append(greeting{Hello: Hello{Generation: 3}, rank: theirs, size: 2}.encode(), verdictUse), theirs == 0, true)
+		f.Add(append(greeting{Hello: Hello{Generation: 3}, rank: theirs, size: 2}.encode(), verdictUse), theirs == 0,
+			true)
 	}
 	f.Fuzz(func(t *testing.T, in []byte, low, dialled bool) { // low: the peer has the lower rank
 		ours, p := hello(0), &pair{rank: 1, member: node.Peer{Name: "site", ID: id.ID()}}
@@ -154,12 +155,14 @@ func FuzzHandshake(f *testing.F) {
 			theirs.attempt = 1
 		}
 		matches := len(in) >= helloSize && parsed == nil && theirs == hello(uint32(p.rank))
-		if linked := err == nil; linked != kept || linked != (matches && len(in) > helloSize && in[helloSize] == verdictUse) {
+		if linked := err == nil; linked != kept ||
+			linked != (matches && len(in) > helloSize && in[helloSize] == verdictUse) {
 			t.Fatalf("linked %v, kept %v, error %v", linked, kept, err)
 		}
 		said := append(ours.encode(), verdictUse)
 		if parsed == nil && theirs.Plan != ours.Plan && len(in) >= helloSize {
-			said = append(ours.encode(), 0, 0, 0, 0, refusalTaken) // the text of a plan that has none, and that the other's came
+			// the text of a plan that has none, and that the other's came
+			said = append(ours.encode(), 0, 0, 0, 0, refusalTaken)
 		}
 		if out := s.out.Bytes(); !bytes.HasPrefix(said, out) {
 			t.Fatalf("said %x", out)

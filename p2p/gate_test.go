@@ -41,7 +41,8 @@ func TestRevoke(t *testing.T) {
 			if _, ok := errors.AsType[*comm.PeerError](err); !ok || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("a Recv that waited for a revoked peer, or the revoked peer's own: %v", err)
 			}
-			if errors.Is(err, ErrRevoked) && strings.Contains(err.Error(), "site-2") && strings.Contains(err.Error(), "serial 2") {
+			if errors.Is(err, ErrRevoked) && strings.Contains(err.Error(), "site-2") && strings.Contains(err.Error(),
+				"serial 2") {
 				told++
 			}
 		}
@@ -60,7 +61,8 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("a revoked peer came back over %v", c)
 		}
 		ss[0].Close()
-		if _, err := hs[0].Join(within(t, patience), roster, Hello{}); !errors.Is(err, ErrRevoked) || !strings.Contains(err.Error(), "site-2") {
+		if _, err := hs[0].Join(within(t, patience), roster, Hello{}); !errors.Is(err, ErrRevoked) ||
+			!strings.Contains(err.Error(), "site-2") {
 			t.Errorf("a Join that waits for a revoked peer: %v", err)
 		}
 	})

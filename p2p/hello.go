@@ -68,7 +68,8 @@ func parseGreeting(b []byte) (greeting, error) {
 	g.rank = binary.LittleEndian.Uint32(b[6:])
 	g.size = binary.LittleEndian.Uint32(b[10:])
 	if g.size == 0 || g.size > node.MostPeers || g.rank >= g.size {
-		return g, fmt.Errorf("the rank of a hello must be below its size of 1 to %d (got rank %d of %d)", node.MostPeers, g.rank, g.size)
+		return g, fmt.Errorf("the rank of a hello must be below its size of 1 to %d (got rank %d of %d)",
+			node.MostPeers, g.rank, g.size)
 	}
 	g.Generation = binary.LittleEndian.Uint64(b[14:])
 	copy(g.roster[:], b[22:])

@@ -7,15 +7,16 @@ import (
 )
 
 func sample() greeting {
-	g := greeting{Hello: Hello{Generation: 7, Plan: [32]byte{1}, Partition: [32]byte{2}}, rank: 2, size: 4, roster: [32]byte{3}, attempt: 9}
+	g := greeting{Hello: Hello{Generation: 7, Plan: [32]byte{1}, Partition: [32]byte{2}}, rank: 2, size: 4,
+		roster: [32]byte{3}, attempt: 9}
 	g.roster[31], g.Plan[31], g.Partition[31] = 4, 5, 6
 	return g
 }
 
 func TestHelloLayout(t *testing.T) {
 	want := "HEDL" + "\x02\x00" + "\x02\x00\x00\x00" + "\x04\x00\x00\x00" + "\x07\x00\x00\x00\x00\x00\x00\x00" +
-		"\x03" + strings.Repeat("\x00", 30) + "\x04" + "\x01" + strings.Repeat("\x00", 30) + "\x05" + "\x02" + strings.Repeat("\x00", 30) + "\x06" +
-		"\x09\x00\x00\x00\x00\x00\x00\x00"
+		"\x03" + strings.Repeat("\x00", 30) + "\x04" + "\x01" + strings.Repeat("\x00", 30) + "\x05" + "\x02" +
+		strings.Repeat("\x00", 30) + "\x06\x09\x00\x00\x00\x00\x00\x00\x00"
 	if got := sample().encode(); string(got) != want {
 		t.Fatalf("encoded\n%x, must be\n%x", got, want)
 	}
@@ -44,7 +45,8 @@ func TestParseGreeting(t *testing.T) {
 		{"many peers", edit(10, 0, 0, 0, 1), "of 16777216"},
 	} {
 		_, err := parseGreeting(test.in)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: error %v, must have %q", test.name, err, test.want)
 		}
 	}
@@ -68,7 +70,8 @@ func TestMismatchNamesEveryPart(t *testing.T) {
 		}
 	}
 	theirs.size++
-	if err := theirs.mismatch(ours, 1, "site-b"); !strings.Contains(err.Error(), "peer 1 (site-b) has another size: 5, ours is 4") {
+	if err := theirs.mismatch(ours, 1, "site-b"); !strings.Contains(err.Error(),
+		"peer 1 (site-b) has another size: 5, ours is 4") {
 		t.Errorf("%v\ndoes not name the size", err)
 	}
 }

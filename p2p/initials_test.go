@@ -66,7 +66,8 @@ func firstFlights(n int) [][][]byte {
 				ctx, hang := context.WithCancel(context.Background())
 				dialled := make(chan bool)
 				go func() {
-					quic.DialAddr(ctx, sink.LocalAddr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"libp2p"}}, nil)
+					quic.DialAddr(ctx, sink.LocalAddr().String(),
+						&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"libp2p"}}, nil)
 					close(dialled)
 				}()
 				b := make([]byte, 2048)

@@ -74,7 +74,8 @@ func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Mesh
 		return nil, fmt.Errorf("p2p: roster: this peer (%s) is not among the %d members", h.ID(), len(members))
 	}
 	if len(hello.PlanText) > maxPlanText {
-		return nil, fmt.Errorf("p2p: hello: the plan must have at most %d bytes (got %d)", maxPlanText, len(hello.PlanText))
+		return nil, fmt.Errorf("p2p: hello: the plan must have at most %d bytes (got %d)", maxPlanText,
+			len(hello.PlanText))
 	}
 	r := newRendezvous(h, members, rank, hello)
 	if err := errors.Join(r.barred(), r.begin()); err != nil {
@@ -99,7 +100,8 @@ func newRendezvous(h *Host, members []node.Peer, rank int, hello Hello) *rendezv
 	attempt := newAttempt()
 	r := &rendezvous{
 		host: h, members: members, start: time.Now(),
-		ours:  greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members), attempt: attempt},
+		ours: greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), roster: fingerprint(members),
+			attempt: attempt},
 		pairs: make([]*pair, len(members)), fatal: make(chan error, 1), changed: make(chan struct{}, 1),
 		assembly: newAssembly(rank, len(members), attempt),
 	}
@@ -277,9 +279,11 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, node.HandshakeTime)
 	defer cancel()
-	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"), p.member.ID, sessionProtocol)
+	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"),
+		p.member.ID, sessionProtocol)
 	if _, wrong := errors.AsType[mss.ErrNotSupported[protocol.ID]](err); wrong {
-		err = &MemberMismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol), Peer: "another"}
+		err = &MemberMismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol),
+			Peer: "another"}
 		r.giveUp(err)
 	}
 	if err != nil {

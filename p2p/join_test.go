@@ -67,7 +67,8 @@ func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 	plan.Plan[0]++
 	partition.Partition[0]++
 	generation.Generation++
-	for part, other := range map[string]Hello{"plan": plan, "partition": partition, "generation": generation, "roster": base} {
+	for part, other := range map[string]Hello{"plan": plan, "partition": partition, "generation": generation,
+		"roster": base} {
 		t.Run(part, func(t *testing.T) {
 			each(t, func(t *testing.T, transport string) {
 				hs, roster := hosts(t, transport, 2)
@@ -78,7 +79,8 @@ func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 				_, errs := join(within(t, patience), hs, rosters, []Hello{base, other})
 				for i, err := range errs {
 					m, ok := errors.AsType[*MemberMismatchError](err)
-					if !ok || m.Part != part || m.Rank != 1-i || m.Name != rosters[i].Members[1-i].Name || m.Ours == m.Peer {
+					if !ok || m.Part != part || m.Rank != 1-i || m.Name != rosters[i].Members[1-i].Name ||
+						m.Ours == m.Peer {
 						t.Errorf("rank %d: error %v, must be one that names peer %d and its %s", i, err, 1-i, part)
 					}
 				}
@@ -159,7 +161,8 @@ func TestHostWithoutSessionIsShut(t *testing.T) {
 
 // Who waits for a member is told its name, and why it was not reached.
 func TestMissingPeerIsNamed(t *testing.T) {
-	each(t, func(t *testing.T, transport string) { // beside no other test: no host takes the port of one that has closed
+	// beside no other test: no host takes the port of one that has closed
+	each(t, func(t *testing.T, transport string) {
 		for rank := range 2 { // in sessions of their own: who gives up first is missing, too
 			hs, roster := hosts(t, transport, 3)
 			t.Run(fmt.Sprint("rank ", rank), func(t *testing.T) {
@@ -179,7 +182,8 @@ func TestMissingPeerIsNamed(t *testing.T) {
 				})
 				cancel()
 				<-other
-				if !strings.Contains(err.Error(), "peer 2 (site-2, "+hs[2].ID()) || strings.Contains(err.Error(), "peer 1 (") || strings.Contains(err.Error(), "peer 0 (") {
+				if !strings.Contains(err.Error(), "peer 2 (site-2, "+hs[2].ID()) ||
+					strings.Contains(err.Error(), "peer 1 (") || strings.Contains(err.Error(), "peer 0 (") {
 					t.Errorf("rank %d: %v, must name peer 2 alone", rank, err)
 				}
 				if transport == "tcp" && !strings.Contains(err.Error(), "connection refused") {
@@ -192,8 +196,8 @@ func TestMissingPeerIsNamed(t *testing.T) {
 
 // A pair meets whichever side can be dialled, and whichever comes first.
 func TestRendezvous(t *testing.T) {
-	nowhere := map[string]string{"quic": "/ip4/127.0.0.1/udp/9/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/9", "noise": "/ip4/127.0.0.1/tcp/9",
-		"ws": "/ip4/127.0.0.1/tcp/9/ws", "auto": "/ip4/127.0.0.1/tcp/9/wss"}
+	nowhere := map[string]string{"quic": "/ip4/127.0.0.1/udp/9/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/9",
+		"noise": "/ip4/127.0.0.1/tcp/9", "ws": "/ip4/127.0.0.1/tcp/9/ws", "auto": "/ip4/127.0.0.1/tcp/9/wss"}
 	for name, change := range map[string]func(m []node.Member, transport string){
 		"both":              func([]node.Member, string) {},
 		"higher dials only": func(m []node.Member, _ string) { m[1].Addrs = nil },
@@ -244,7 +248,8 @@ func TestLateJoinerAndNextGeneration(t *testing.T) {
 			if failed.Load() > 0 {
 				return
 			}
-			if _, err := hs[0].Join(within(t, patience), roster, Hello{}); err == nil || !strings.Contains(err.Error(), "in a session already") {
+			if _, err := hs[0].Join(within(t, patience), roster, Hello{}); err == nil ||
+				!strings.Contains(err.Error(), "in a session already") {
 				t.Errorf("second Join: %v", err)
 			}
 			frames(t, ss[0], ss[1])
@@ -270,7 +275,8 @@ func TestSecondPeerOfOneIdentity(t *testing.T) {
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := twin.Join(within(t, 600*time.Millisecond), roster, Hello{}); err == nil || !strings.Contains(err.Error(), "peer 1 (site-1") {
+		if _, err := twin.Join(within(t, 600*time.Millisecond), roster, Hello{}); err == nil ||
+			!strings.Contains(err.Error(), "peer 1 (site-1") {
 			t.Errorf("the twin joined: %v", err)
 		}
 		frames(t, ss[0], ss[1])
@@ -279,7 +285,8 @@ func TestSecondPeerOfOneIdentity(t *testing.T) {
 
 func TestNotInRoster(t *testing.T) {
 	hs, roster := hosts(t, "tcp", 2)
-	if _, err := hs[1].Join(within(t, patience), node.Roster{Members: roster.Members[:1]}, Hello{}); err == nil || !strings.Contains(err.Error(), "is not among the 1 members") {
+	if _, err := hs[1].Join(within(t, patience), node.Roster{Members: roster.Members[:1]}, Hello{}); err == nil ||
+		!strings.Contains(err.Error(), "is not among the 1 members") {
 		t.Errorf("join of a peer that is not listed: %v", err)
 	}
 }
@@ -293,7 +300,8 @@ func TestOtherVersion(t *testing.T) {
 		hs[1].node.SetStreamHandler("/heddle/session/4", nil)
 		hs[1].node.Admit([]node.Peer{{ID: hs[0].node.ID()}})
 		_, err := hs[0].Join(within(t, patience), roster, Hello{})
-		if err == nil || !strings.Contains(err.Error(), "does not speak /heddle/session/5") || !strings.Contains(err.Error(), "peer 1 (site-1)") {
+		if err == nil || !strings.Contains(err.Error(), "does not speak /heddle/session/5") ||
+			!strings.Contains(err.Error(), "peer 1 (site-1)") {
 			t.Errorf("join of another version: %v", err)
 		}
 	})

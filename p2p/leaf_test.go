@@ -28,7 +28,8 @@ func leafConfig(t *testing.T, transport string, listens bool) node.Config {
 	}
 	cfg := node.Config{Identity: id, Transport: transport}
 	if listens {
-		cfg.Listen = []string{map[string]string{"quic": "/ip4/127.0.0.1/udp/0/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/0"}[transport]}
+		cfg.Listen = []string{map[string]string{"quic": "/ip4/127.0.0.1/udp/0/quic-v1",
+			"tcp": "/ip4/127.0.0.1/tcp/0"}[transport]}
 	}
 	return cfg
 }
@@ -70,7 +71,8 @@ func meetLeaves(t *testing.T, transport string, sites, most int) *leafFederation
 		}
 		t.Cleanup(func() { s.Close() })
 		f.collectors, f.servers = append(f.collectors, c), append(f.servers, s)
-		f.roster.Members = append(f.roster.Members, node.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: s.Addrs()})
+		f.roster.Members = append(f.roster.Members,
+			node.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: s.Addrs()})
 	}
 	return f
 }
@@ -97,7 +99,8 @@ func TestLeafSums(t *testing.T) {
 			check := func(who int, r comm.Reducer) {
 				c := leafPart(who)
 				said, err := r.Reduce(ctx, c)
-				if err != nil || said.Without || !slices.Equal(c.Counts, []int64{int64(total), sites + phones}) || c.Update[7] != float32(7*total) {
+				if err != nil || said.Without || !slices.Equal(c.Counts, []int64{int64(total), sites + phones}) ||
+					c.Update[7] != float32(7*total) {
 					t.Errorf("member %d: %v, without %v, counts %v", who, err, said.Without, c.Counts)
 				}
 			}
@@ -127,7 +130,8 @@ func TestLeafSums(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer link.Close()
-			if _, _, err := leaf.Dial(ctx, link, f.agreed, leaf.Token{99}, []byte("robot"), nil); !errors.Is(err, leaf.ErrNotAdmitted) || !strings.Contains(err.Error(), "no phone") {
+			if _, _, err := leaf.Dial(ctx, link, f.agreed, leaf.Token{99}, []byte("robot"), nil); !errors.Is(err,
+				leaf.ErrNotAdmitted) || !strings.Contains(err.Error(), "no phone") {
 				t.Errorf("a robot must be turned away with the reason (got %v)", err)
 			}
 		})

@@ -69,7 +69,8 @@ func (l *link) fail(e *comm.PeerError, code network.StreamErrorCode) *comm.PeerE
 
 // silent ends the link because of the peer timeout.
 func (l *link) silent(d time.Duration) {
-	l.fail(&comm.PeerError{Rank: l.rank, Name: l.name, Op: "recv", Err: fmt.Errorf("peer timeout: nothing has come from it for %s", d)}, 0)
+	l.fail(&comm.PeerError{Rank: l.rank, Name: l.name, Op: "recv",
+		Err: fmt.Errorf("peer timeout: nothing has come from it for %s", d)}, 0)
 }
 
 // past is a deadline that has gone by.

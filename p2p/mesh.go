@@ -187,7 +187,8 @@ func (s *Mesh) reason() network.StreamErrorCode {
 // blame finds who is at fault for an error on l: its peer, or the one that its peer says it lost.
 func (s *Mesh) blame(l *link, op string, err error) *comm.PeerError {
 	if cut, ok := errors.AsType[*network.StreamError](err); ok && cut.Remote && cut.ErrorCode >= lostCode {
-		if code := cut.ErrorCode - lostCode; code < network.StreamErrorCode(len(s.members)) && int(code) != s.rank && int(code) != l.rank {
+		if code := cut.ErrorCode - lostCode; code < network.StreamErrorCode(len(s.members)) && int(code) != s.rank &&
+			int(code) != l.rank {
 			return &comm.PeerError{Rank: int(code), Name: s.members[code].Name, Op: op,
 				Err: fmt.Errorf("lost, as peer %d (%s) reports", l.rank, l.name)}
 		}

@@ -34,7 +34,8 @@ func TestOversizedFrame(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		ss := sessions(t, transport, 2)
 		ctx := within(t, patience)
-		if err := ss[0].Send(ctx, 1, nil, make([]byte, maxFrame+1)); err == nil || !strings.Contains(err.Error(), "(got 67108865)") {
+		if err := ss[0].Send(ctx, 1, nil, make([]byte, maxFrame+1)); err == nil ||
+			!strings.Contains(err.Error(), "(got 67108865)") {
 			t.Errorf("oversized Send: %v", err)
 		}
 		frames(t, ss[0], ss[1]) // the link goes on
@@ -150,7 +151,8 @@ func TestKilledMidFrame(t *testing.T) {
 		if _, err := io.WriteString(in, h.Addrs()[0]+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		roster := node.Roster{Members: []node.Member{{Name: "here", ID: h.ID(), Addrs: h.Addrs()}, {Name: "there", ID: string(id)}}}
+		roster := node.Roster{Members: []node.Member{{Name: "here", ID: h.ID(), Addrs: h.Addrs()},
+			{Name: "there", ID: string(id)}}}
 		s, err := h.Join(within(t, patience), roster, Hello{})
 		if err != nil {
 			t.Fatal(err)
@@ -184,7 +186,8 @@ func playKilled(transport string) {
 		panic(err)
 	}
 	_, there, _ := strings.Cut(at, "/p2p/")
-	roster := node.Roster{Members: []node.Member{{Name: "here", ID: there, Addrs: []string{at}}, {Name: "there", ID: id.PeerID()}}}
+	roster := node.Roster{Members: []node.Member{{Name: "here", ID: there, Addrs: []string{at}},
+		{Name: "there", ID: id.PeerID()}}}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s, err := h.Join(ctx, roster, Hello{})
@@ -278,7 +281,8 @@ func TestFrameIsReserved(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go ss[0].Send(ctx, 1, make([]byte, 8<<20), nil)
-		for l.stream.Scope().ReserveMemory(1<<20, network.ReservationPriorityAlways) == nil { // until there is no room for more
+		// until there is no room for more
+		for l.stream.Scope().ReserveMemory(1<<20, network.ReservationPriorityAlways) == nil {
 		}
 		l.stream.Scope().ReleaseMemory(2 << 20)
 		_, err := ss[1].Recv(within(t, patience), 0)

@@ -59,7 +59,8 @@ var parts = []string{partVersion, partSize, partRoster, partRank, partGeneration
 func (g greeting) mismatch(ours greeting, r int, name string) error {
 	var errs []error
 	differ := func(part string, ours, theirs any) {
-		errs = append(errs, &MemberMismatchError{Rank: r, Name: name, Part: part, Ours: fmt.Sprint(ours), Peer: fmt.Sprint(theirs)})
+		errs = append(errs, &MemberMismatchError{Rank: r, Name: name, Part: part, Ours: fmt.Sprint(ours),
+			Peer: fmt.Sprint(theirs)})
 	}
 	short := func(f [32]byte) string { return fmt.Sprintf("%x…", f[:8]) }
 	if g.size != ours.size {
@@ -123,18 +124,21 @@ func parseRefusal(b []byte, members []node.Peer) (*MemberMismatchError, error) {
 	if size := uint32(len(members)); rank >= size || with >= size || rank == with {
 		return nil, fmt.Errorf("a refusal must name two of %d members (got %d and %d)", size, rank, with)
 	}
-	e := &MemberMismatchError{Rank: int(rank), Name: members[rank].Name, With: int(with), Other: members[with].Name, reported: true}
+	e := &MemberMismatchError{Rank: int(rank), Name: members[rank].Name, With: int(with), Other: members[with].Name,
+		reported: true}
 	b = b[8:]
 	for _, field := range []struct {
 		to   *string
 		most uint32
-	}{{&e.Part, maxValue}, {&e.Ours, maxValue}, {&e.Peer, maxValue}, {&e.OurPlan, maxPlanText}, {&e.PeerPlan, maxPlanText}} {
+	}{{&e.Part, maxValue}, {&e.Ours, maxValue}, {&e.Peer, maxValue}, {&e.OurPlan, maxPlanText},
+		{&e.PeerPlan, maxPlanText}} {
 		if len(b) < 4 {
 			return nil, errors.New("a refusal ends inside a length")
 		}
 		n := binary.LittleEndian.Uint32(b)
 		if b = b[4:]; n > field.most || n > uint32(len(b)) {
-			return nil, fmt.Errorf("a field of a refusal must have at most %d bytes, all there (got %d of %d)", field.most, len(b), n)
+			return nil, fmt.Errorf("a field of a refusal must have at most %d bytes, all there (got %d of %d)",
+				field.most, len(b), n)
 		}
 		*field.to, b = string(b[:n]), b[n:]
 	}

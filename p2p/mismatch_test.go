@@ -35,7 +35,8 @@ func TestMismatchReachesAll(t *testing.T) {
 		}
 		start(0)
 		start(2)
-		await(t, within(t, patience), "0 and 2 have met", func() bool { // 0 tells only whom it reaches within refusalTime
+		// 0 tells only whom it reaches within refusalTime
+		await(t, within(t, patience), "0 and 2 have met", func() bool {
 			joining, _ := hs[0].state()
 			if joining == nil {
 				return false
@@ -49,7 +50,8 @@ func TestMismatchReachesAll(t *testing.T) {
 		for rank, want := range []MemberMismatchError{
 			{Rank: 1, Name: "site-1", With: 0, Other: "site-0", OurPlan: same.PlanText, PeerPlan: differs.PlanText},
 			{Rank: 0, Name: "site-0", With: 1, Other: "site-1", OurPlan: differs.PlanText, PeerPlan: same.PlanText},
-			{Rank: 1, Name: "site-1", With: 0, Other: "site-0", OurPlan: same.PlanText, PeerPlan: differs.PlanText, reported: true},
+			{Rank: 1, Name: "site-1", With: 0, Other: "site-0", OurPlan: same.PlanText, PeerPlan: differs.PlanText,
+				reported: true},
 		} {
 			got, ok := errors.AsType[*MemberMismatchError](errs[rank])
 			if !ok {
@@ -61,7 +63,8 @@ func TestMismatchReachesAll(t *testing.T) {
 				t.Errorf("rank %d: %+v, must be %+v", rank, *got, want)
 			}
 		}
-		if errs[2] == nil || !strings.Contains(errs[2].Error(), "peer 0 (site-0) reports that peer 1 (site-1) has another plan") {
+		if errs[2] == nil ||
+			!strings.Contains(errs[2].Error(), "peer 0 (site-0) reports that peer 1 (site-1) has another plan") {
 			t.Errorf("rank 2: %v", errs[2])
 		}
 	})
@@ -96,7 +99,8 @@ func TestLongPlanTextIsRefused(t *testing.T) {
 
 func TestRefusalLayout(t *testing.T) {
 	m := &MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "23", OurPlan: "a: 1", PeerPlan: ""}
-	want := "\x02\x00\x00\x00\x01\x00\x00\x00" + "\x04\x00\x00\x00plan" + "\x01\x00\x00\x001" + "\x02\x00\x00\x0023" + "\x04\x00\x00\x00a: 1" + "\x00\x00\x00\x00"
+	want := "\x02\x00\x00\x00\x01\x00\x00\x00" + "\x04\x00\x00\x00plan" + "\x01\x00\x00\x001" + "\x02\x00\x00\x0023" +
+		"\x04\x00\x00\x00a: 1" + "\x00\x00\x00\x00"
 	if got := m.encode(); string(got) != want {
 		t.Errorf("encoded %q, must be %q", got, want)
 	}
@@ -105,7 +109,8 @@ func TestRefusalLayout(t *testing.T) {
 func TestParseRefusal(t *testing.T) {
 	members := []node.Peer{{Name: "site-0"}, {Name: "site-1"}, {Name: "site-2"}}
 	refusal := func(edit func(m *MemberMismatchError)) []byte {
-		m := &MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2", OurPlan: strings.Repeat("x", maxPlanText)}
+		m := &MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2",
+			OurPlan: strings.Repeat("x", maxPlanText)}
 		edit(m)
 		return m.encode()
 	}
@@ -123,11 +128,13 @@ func TestParseRefusal(t *testing.T) {
 		{"no member", refusal(func(m *MemberMismatchError) { m.With = 3 }), "must name two of 3 members"},
 		{"no such rank", refusal(func(m *MemberMismatchError) { m.Rank = 1 << 31 }), "must name two of 3 members"},
 		{"part", refusal(func(m *MemberMismatchError) { m.Part = "plot" }), "must be about one of"},
-		{"long value", refusal(func(m *MemberMismatchError) { m.Peer = strings.Repeat("x", maxValue+1) }), "at most 256 bytes"},
+		{"long value", refusal(func(m *MemberMismatchError) { m.Peer = strings.Repeat("x", maxValue+1) }),
+			"at most 256 bytes"},
 		{"long plan", refusal(func(m *MemberMismatchError) { m.OurPlan += "x" }), "at most 65536 bytes"},
 	} {
 		_, err := parseRefusal(test.in, members)
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		if test.want == "" && err != nil ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%s: error %v, must have %q", test.name, err, test.want)
 		}
 	}
@@ -141,7 +148,8 @@ func TestReadText(t *testing.T) {
 	if got, err := readText(text(4, "a: 1")); err != nil || got != "a: 1" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if _, err := readText(text(maxPlanText+1, strings.Repeat("x", maxPlanText+1))); err == nil || !strings.Contains(err.Error(), "at most 65536 bytes (got 65537)") {
+	if _, err := readText(text(maxPlanText+1, strings.Repeat("x", maxPlanText+1))); err == nil ||
+		!strings.Contains(err.Error(), "at most 65536 bytes (got 65537)") {
 		t.Errorf("a text that is too long: %v", err)
 	}
 	if _, err := readText(text(5, "a: 1")); !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -152,7 +160,8 @@ func TestReadText(t *testing.T) {
 // What parses re-encodes to the same bytes, names two members, and costs no more than came.
 func FuzzRefusal(f *testing.F) {
 	members := []node.Peer{{Name: "site-0"}, {Name: "site-1"}, {Name: "site-2"}}
-	good := (&MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2", OurPlan: "a: 1", PeerPlan: "a: 2"}).encode()
+	good := (&MemberMismatchError{Rank: 2, With: 1, Part: "plan", Ours: "1", Peer: "2", OurPlan: "a: 1",
+		PeerPlan: "a: 2"}).encode()
 	f.Add(good)
 	f.Add(good[:20])
 	f.Add(append(bytes.Clone(good), 0))
@@ -166,7 +175,8 @@ func FuzzRefusal(f *testing.F) {
 		if !bytes.Equal(m.encode(), b) {
 			t.Errorf("%x\nre-encodes to\n%x", b, m.encode())
 		}
-		if m.Rank == m.With || m.Name != members[m.Rank].Name || m.Other != members[m.With].Name || !slices.Contains(parts, m.Part) {
+		if m.Rank == m.With || m.Name != members[m.Rank].Name || m.Other != members[m.With].Name ||
+			!slices.Contains(parts, m.Part) {
 			t.Errorf("%+v", m)
 		}
 	})

@@ -58,7 +58,8 @@ func (p nsPeer) run() {
 	}
 	id, err := identity.Load(p.Key, nil)
 	fail(err)
-	cfg := node.Config{Identity: id, Transport: p.Transport, Listen: p.Listen, Relays: p.Relays, LAN: p.LAN, PeerTimeout: p.PeerTimeout}
+	cfg := node.Config{Identity: id, Transport: p.Transport, Listen: p.Listen, Relays: p.Relays, LAN: p.LAN,
+		PeerTimeout: p.PeerTimeout}
 	if p.Relay {
 		r, err := node.ListenRelay(cfg, p.Roster, node.RelayLimits{})
 		fail(err)
@@ -280,13 +281,15 @@ func TestBehindNAT(t *testing.T) {
 			for i, side := range []string{"a", "b"} {
 				w.wire("n"+side, "wan", fmt.Sprintf("11.0.0.%d/24", i+2), "r", "to"+side, "")
 				w.do("r", "ip link set to"+side+" master bridge0")
-				w.wire("n"+side, "lan", fmt.Sprintf("192.168.%d.1/24", i+1), side, "eth", fmt.Sprintf("192.168.%d.2/24", i+1))
+				w.wire("n"+side, "lan", fmt.Sprintf("192.168.%d.1/24", i+1), side, "eth",
+					fmt.Sprintf("192.168.%d.2/24", i+1))
 				w.do(side, fmt.Sprintf("ip route add default via 192.168.%d.1", i+1))
 				w.router("n"+side, test.hard)
 			}
 			files, ids := keys(t, 3)
 			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1]}}}
-			w.start("r", nsPeer{Key: files[2], Transport: test.transport, Listen: []string{test.relay}, Roster: roster, Relay: true})
+			w.start("r", nsPeer{Key: files[2], Transport: test.transport, Listen: []string{test.relay}, Roster: roster,
+				Relay: true})
 			relays := []string{test.relay + "/p2p/" + ids[2]}
 			a := w.start("a", nsPeer{Key: files[0], Transport: test.transport, Roster: roster, Relays: relays})
 			b := w.start("b", nsPeer{Key: files[1], Transport: test.transport, Roster: roster, Relays: relays})
@@ -313,17 +316,20 @@ func TestPeerTimeout(t *testing.T) {
 		t.Skip("takes 10 s")
 	}
 	t.Parallel()
-	for transport, listen := range map[string]string{"quic": "/ip4/10.9.0.2/udp/4001/quic-v1", "tcp": "/ip4/10.9.0.2/tcp/4001"} {
+	for transport, listen := range map[string]string{"quic": "/ip4/10.9.0.2/udp/4001/quic-v1",
+		"tcp": "/ip4/10.9.0.2/tcp/4001"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.add("a", "b")
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
 			files, ids := keys(t, 2)
-			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
+			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]},
+				{Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
 			const timeout = 2 * time.Second
 			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: timeout})
-			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, PeerTimeout: timeout})
+			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen},
+				PeerTimeout: timeout})
 			a.say("join 0")
 			b.say("join 0")
 			a.hear("joined")
@@ -335,7 +341,8 @@ func TestPeerTimeout(t *testing.T) {
 			for _, p := range []*nsProcess{a, b} {
 				took, why, _ := strings.Cut(p.hear("lost"), " ")
 				d, err := time.ParseDuration(took)
-				if err != nil || d > 20*time.Second || !strings.Contains(why, "site-") || strings.Contains(why, "deadline exceeded") {
+				if err != nil || d > 20*time.Second || !strings.Contains(why, "site-") ||
+					strings.Contains(why, "deadline exceeded") {
 					t.Errorf("%s: noticed after %s: %s", p.ns, took, why)
 				}
 				t.Log(p.ns, took, why)
@@ -352,17 +359,20 @@ func TestPauseAndSplit(t *testing.T) {
 		t.Skip("takes 15 s")
 	}
 	t.Parallel()
-	for transport, listen := range map[string]string{"quic": "/ip4/10.9.0.2/udp/4001/quic-v1", "tcp": "/ip4/10.9.0.2/tcp/4001"} {
+	for transport, listen := range map[string]string{"quic": "/ip4/10.9.0.2/udp/4001/quic-v1",
+		"tcp": "/ip4/10.9.0.2/tcp/4001"} {
 		t.Run(transport, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.add("a", "b")
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
 			files, ids := keys(t, 2)
-			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
+			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]},
+				{Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
 			const timeout = 4 * time.Second // a busy machine takes its time to pause for less
 			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: timeout})
-			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen}, PeerTimeout: timeout})
+			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{listen},
+				PeerTimeout: timeout})
 			both := func(line, want string) {
 				t.Helper()
 				for i, p := range []*nsProcess{a, b} {
@@ -394,7 +404,8 @@ func TestPauseAndSplit(t *testing.T) {
 				}
 				fault.end()
 				b.say("wait 0")
-				if lost := b.hear("lost"); !strings.Contains(lost, "site-a") || strings.Contains(lost, "deadline exceeded") {
+				if lost := b.hear("lost"); !strings.Contains(lost, "site-a") ||
+					strings.Contains(lost, "deadline exceeded") {
 					t.Errorf("the peer itself noticed: %s", lost)
 				}
 				both("close", "closed")
@@ -421,9 +432,11 @@ func TestAddressChange(t *testing.T) {
 			w.do("b", "ip addr add 10.8.0.2/24 dev eth")
 			w.do("a", "ip route add default via 10.9.0.2")
 			files, ids := keys(t, 2)
-			roster := node.Roster{Members: []node.Member{{Name: "laptop", ID: ids[0]}, {Name: "site-b", ID: ids[1], Addrs: []string{"/ip4/10.9.0.2" + at}}}}
+			roster := node.Roster{Members: []node.Member{{Name: "laptop", ID: ids[0]},
+				{Name: "site-b", ID: ids[1], Addrs: []string{"/ip4/10.9.0.2" + at}}}}
 			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: time.Second})
-			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster, Listen: []string{"/ip4/0.0.0.0" + at}, PeerTimeout: time.Second})
+			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster,
+				Listen: []string{"/ip4/0.0.0.0" + at}, PeerTimeout: time.Second})
 			both := func(line func(rank int) string, want string) {
 				a.say(line(0))
 				b.say(line(1))
@@ -461,7 +474,9 @@ func TestLAN(t *testing.T) {
 	roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1]}}}
 	var both []*nsProcess
 	for i, ns := range []string{"a", "b"} {
-		both = append(both, w.start(ns, nsPeer{Key: files[i], Roster: roster, Listen: []string{"/ip4/0.0.0.0/udp/4001/quic-v1"}, LAN: true}))
+		both = append(both,
+			w.start(ns, nsPeer{Key: files[i], Roster: roster, Listen: []string{"/ip4/0.0.0.0/udp/4001/quic-v1"},
+				LAN: true}))
 		both[i].say("join 0")
 	}
 	for _, p := range both {

@@ -29,8 +29,9 @@ func config(t testing.TB, transport string) node.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := map[string][]string{"quic": {"/ip4/127.0.0.1/udp/0/quic-v1"}, "tcp": {"/ip4/127.0.0.1/tcp/0"}, "noise": {"/ip4/127.0.0.1/tcp/0"},
-		"ws": {"/ip4/127.0.0.1/tcp/0/ws"}, "auto": {"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/wss"}}
+	at := map[string][]string{"quic": {"/ip4/127.0.0.1/udp/0/quic-v1"}, "tcp": {"/ip4/127.0.0.1/tcp/0"},
+		"noise": {"/ip4/127.0.0.1/tcp/0"}, "ws": {"/ip4/127.0.0.1/tcp/0/ws"},
+		"auto": {"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/wss"}}
 	return node.Config{Identity: id, Transport: transport, Listen: at[transport], PeerTimeout: patience}
 }
 
@@ -59,7 +60,8 @@ func hosts(t testing.TB, transport string, n int) ([]*Host, node.Roster) {
 	hs, roster := make([]*Host, n), node.Roster{}
 	for i := range hs {
 		hs[i] = listen(t, transport)
-		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("site-%d", i), ID: hs[i].ID(), Addrs: hs[i].Addrs()})
+		roster.Members = append(roster.Members,
+			node.Member{Name: fmt.Sprintf("site-%d", i), ID: hs[i].ID(), Addrs: hs[i].Addrs()})
 	}
 	return hs, roster
 }

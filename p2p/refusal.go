@@ -66,7 +66,8 @@ func (r *rendezvous) spread(ctx context.Context, err error) {
 
 func (r *rendezvous) tellRefusal(ctx context.Context, p *pair, found []*MemberMismatchError) error {
 	for _, m := range found {
-		s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "connected"), p.member.ID, refusalProtocol)
+		s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "connected"),
+			p.member.ID, refusalProtocol)
 		if err != nil {
 			return err
 		}

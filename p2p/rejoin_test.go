@@ -172,7 +172,8 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 		ss[2].Close()
 		await(t, within(t, patience), "the connections to a member that left are closed", func() bool {
 			left := ss[2].host.node.ID()
-			return len(ss[0].host.node.Network().ConnsToPeer(left)) == 0 && len(ss[1].host.node.Network().ConnsToPeer(left)) == 0
+			return len(ss[0].host.node.Network().ConnsToPeer(left)) == 0 &&
+				len(ss[1].host.node.Network().ConnsToPeer(left)) == 0
 		})
 		time.Sleep(50 * time.Millisecond) // for the session to notice
 		frames(t, ss[0], ss[1])
@@ -186,7 +187,8 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 func TestBlame(t *testing.T) {
 	s := &Mesh{rank: 0, members: []node.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	l := &link{rank: 1, name: "b"}
-	for code, want := range map[network.StreamErrorCode]int{0: 1, lostCode: 1, lostCode + 1: 1, lostCode + 2: 2, lostCode + 3: 1, lostCode + 1<<20: 1} {
+	for code, want := range map[network.StreamErrorCode]int{0: 1, lostCode: 1, lostCode + 1: 1, lostCode + 2: 2,
+		lostCode + 3: 1, lostCode + 1<<20: 1} {
 		got := s.blame(l, "recv", &network.StreamError{ErrorCode: code, Remote: true})
 		if got.Rank != want || got.Name != s.members[want].Name {
 			t.Errorf("code %#x: %v, must blame peer %d", code, got, want)

@@ -35,7 +35,8 @@ func BenchmarkStrangers(b *testing.B) {
 	for _, transport := range transports {
 		from := map[string]string{"here": "127.0.0.1", "elsewhere": "127.0.0.9"}
 		if transport == "quic" {
-			from["initials-here"], from["initials-elsewhere"], from["initials-anywhere"] = "initials@127.0.0.1", "initials@127.0.0.9", "initials@"
+			from["initials-here"], from["initials-elsewhere"], from["initials-anywhere"] = "initials@127.0.0.1",
+				"initials@127.0.0.9", "initials@"
 		}
 		for where, from := range from {
 			b.Run(transport+"/"+where, func(b *testing.B) { strangers(b, transport, from) })
@@ -100,12 +101,14 @@ func median(x []float64) float64 {
 // training trains layer by layer over ss for as long as it takes, and counts the rounds of the
 // first peer.
 func training(b *testing.B, ss []*Mesh) (rounds func() int64, end func()) {
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 6000, Sites: len(ss), Classes: 5, Columns: 200, Train: 0.5, Val: 0.1}, rng.New(1))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 6000, Sites: len(ss), Classes: 5, Columns: 200, Train: 0.5, Val: 0.1},
+		rng.New(1))
 	shards, err := partition.Partition(g, partition.ByColumn{}, 0, 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	spec, err := retexo.Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 64, Hops: 1}.Spec("single", g.X.Cols(), g.Labels.Classes)
+	spec, err := retexo.Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 64,
+		Hops: 1}.Spec("single", g.X.Cols(), g.Labels.Classes)
 	if err != nil {
 		b.Fatal(err)
 	}

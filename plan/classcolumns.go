@@ -12,13 +12,13 @@ import (
 // columns more than the one before.
 const mostColumns = 50
 
-// enoughLabels is from how many training labels on layers that see columns of classes learn without weight decay, by default.
-// A step's loss is a mean over the labels, so that more of them need less of it, and what it shrinks first are the weights of
-// components, whose values are smaller than those of the columns: docs/measurements/accuracy.md.
+// enoughLabels is from how many training labels on layers that see columns of classes learn without weight decay, by
+// default. A step's loss is a mean over the labels, so that more of them need less of it, and what it shrinks first are
+// the weights of components, whose values are smaller than those of the columns: docs/measurements/accuracy.md.
 const enoughLabels = 5000
 
-// classColumns returns the rounds of class means whose logits the layers of p see of t, or why they see none (nil, and empty
-// where p does not ask for any). They are three rounds of soft labels over four hops, which all are run,
+// classColumns returns the rounds of class means whose logits the layers of p see of t, or why they see none (nil, and
+// empty where p does not ask for any). They are three rounds of soft labels over four hops, which all are run,
 // whatever they validate: docs/adr/0075-trained-layers-see-classes.md.
 func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	switch {
@@ -33,9 +33,9 @@ func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	case p.Inductive:
 		return nil, "with inductive the graphs of training and of prediction would each need their own"
 	}
-	c = &classmeans.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: p.metric(t), RowNorm: p.rowNorm(t),
-		Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4, Random: 128, Shrink: 3, MinClass: p.Federation().MinClass,
-		Lambdas: classmeans.Lambdas(), Exchange: Auto,
+	c = &classmeans.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes,
+		Metric: p.metric(t), RowNorm: p.rowNorm(t), Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4,
+		Random: 128, Shrink: 3, MinClass: p.Federation().MinClass, Lambdas: classmeans.Lambdas(), Exchange: Auto,
 		Sums: p.Federation().Sums, Rows: p.coding()}
 	c.ClassWeights, c.Balanced = p.classWeights(t, &faults{})
 	c.Positive = p.positive(t, &faults{})

@@ -32,8 +32,10 @@ func TestClassColumns(t *testing.T) {
 			t.Fatalf("%s: %v", c.given, err)
 		}
 		if c.why == "" {
-			if out := with.Spec.Encoder.Out; with.Classes == nil || with.WithoutClasses != "" || out != 7+c.data.Classes || with.Spec.Layers[0].In != out {
-				t.Errorf("%s: %d columns, left out by %q, must be 7 and %d of classes", c.given, out, with.WithoutClasses, c.data.Classes)
+			if out := with.Spec.Encoder.Out; with.Classes == nil || with.WithoutClasses != "" ||
+				out != 7+c.data.Classes || with.Spec.Layers[0].In != out {
+				t.Errorf("%s: %d columns, left out by %q, must be 7 and %d of classes", c.given, out,
+					with.WithoutClasses, c.data.Classes)
 			}
 			continue
 		}
@@ -43,7 +45,8 @@ func TestClassColumns(t *testing.T) {
 			t.Fatalf("%s: %v", c.given, err)
 		}
 		if !strings.Contains(with.WithoutClasses, c.why) || with.Fingerprint() != without.Fingerprint() {
-			t.Errorf("%s: left out by %q, must be by %q and a run of components alone", c.given, with.WithoutClasses, c.why)
+			t.Errorf("%s: left out by %q, must be by %q and a run of components alone", c.given, with.WithoutClasses,
+				c.why)
 		}
 	}
 }
@@ -57,8 +60,9 @@ func TestDecayOfManyLabels(t *testing.T) {
 		"method: layer-wise\nencoder: pca:7":                                                            0,
 		"method: layer-wise\nencoder: raw":                                                              0,
 		"method: layer-wise\nencoder: raw\ndecay: 0.005\nrow_norm: l1\nexchange: halo\nkeep_last: true": 0,
-		"method: layer-wise\ninductive: true":                                                           0, // components alone
-		"method: layer-wise\nencoder: pca:7+classes\nlr: 1":                                             enoughLabels,
+		// components alone
+		"method: layer-wise\ninductive: true":               0,
+		"method: layer-wise\nencoder: pca:7+classes\nlr: 1": enoughLabels,
 	} {
 		c, err := read(t, given, nil).layerwise(task{Features: 30, Classes: 4})
 		if err != nil {
@@ -70,16 +74,17 @@ func TestDecayOfManyLabels(t *testing.T) {
 	}
 }
 
-// TestHalfOfColumns: components are at most half of the columns. The default keeps as many, and more that a plan names are
-// refused.
+// TestHalfOfColumns: components are at most half of the columns. The default keeps as many, and more that a plan names
+// are refused.
 func TestHalfOfColumns(t *testing.T) {
 	for _, c := range []struct {
 		encoder  string
 		features int
 		want     int // components; 0: refused
 	}{
-		{"pca:128+classes", 300, 128}, {"pca:128+classes", 256, 128}, {"pca:128+classes", 255, 127}, {"pca:128+classes", 1, 1},
-		{"pca:5", 10, 5}, {"pca:6", 10, 0}, {"pca:6+classes", 11, 0}, {"pca:1", 1, 1}, {"pca:128", 200, 0},
+		{"pca:128+classes", 300, 128}, {"pca:128+classes", 256, 128}, {"pca:128+classes", 255, 127},
+		{"pca:128+classes", 1, 1}, {"pca:5", 10, 5}, {"pca:6", 10, 0}, {"pca:6+classes", 11, 0}, {"pca:1", 1, 1},
+		{"pca:128", 200, 0},
 	} {
 		p, err := Read(nil, map[string]string{"method": LayerWise, "encoder": c.encoder}, nil)
 		if err != nil {
@@ -87,7 +92,8 @@ func TestHalfOfColumns(t *testing.T) {
 		}
 		got, err := p.layerwise(task{Kind: graph.Single, Features: c.features, Classes: 3})
 		if c.want == 0 {
-			if must := fmt.Sprintf("encoder must be pca:%d or less, half of the %d columns (got %s)", c.features/2, c.features, c.encoder); err == nil || !strings.Contains(err.Error(), must) {
+			if must := fmt.Sprintf("encoder must be pca:%d or less, half of the %d columns (got %s)", c.features/2,
+				c.features, c.encoder); err == nil || !strings.Contains(err.Error(), must) {
 				t.Errorf("%s of %d columns: error is %v, must have %q", c.encoder, c.features, err, must)
 			}
 		} else if k := got.Spec.Encoder.Components(3); err != nil || k != c.want {

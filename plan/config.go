@@ -40,7 +40,8 @@ type task struct {
 
 // taskOf describes the data of s and what p predicts of them.
 func (p Plan) taskOf(s *shard.Shard) task {
-	t := task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes, Names: s.Labels.Names, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
+	t := task{Kind: s.Labels.Kind(), Features: s.X.Cols(), Numbered: numbered(s), Classes: s.Labels.Classes,
+		Names: s.Labels.Names, Relations: s.Typed.Count(), Edges: s.EdgeX.Cols}
 	if t.Numbered && p.learned() > 0 {
 		t.Features = 1 // a column of zeros (nn.Spec.Reads)
 	}
@@ -80,12 +81,14 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	p.checkSums(first.Parts, &errs)
 	if goal, err := eval.ParseGoal(p.Threshold); err != nil {
 		errs = append(errs, err)
-	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) && (p.Task.Links() || k != graph.Several && (first.Labels.Classes != 2 || k != graph.Single)) {
+	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) &&
+		(p.Task.Links() || k != graph.Several && (first.Labels.Classes != 2 || k != graph.Single)) {
 		errs.add("threshold must be empty (got %s): %s", p.Threshold, map[bool]string{true: "links have no classes",
 			false: first.Name + " has neither two classes, one a node, nor several a node"}[p.Task.Links()])
 	} else if k == graph.Several && goal != (eval.Goal{}) && p.Metric == "accuracy" {
-		errs.add("metric must be micro-f1, macro-f1, auc or ap with threshold where nodes have several classes (got accuracy): " +
-			"a threshold of each class is chosen by sums of single classes, which do not say which of them are right at the same node")
+		errs.add("metric must be micro-f1, macro-f1, auc or ap with threshold where nodes have several classes " +
+			"(got accuracy): a threshold of each class is chosen by sums of single classes, which do not say which " +
+			"of them are right at the same node")
 	}
 	if n := first.Labels.Classes; p.Ordered() && first.Labels.Kind() == graph.Single && n > eval.MostOrdered {
 		errs.add("classes must be at most %d to be in order (got %d)", eval.MostOrdered, n)
@@ -100,10 +103,12 @@ func (p Plan) Check(shards []*shard.Shard) error {
 			"is learned of nodes that are absent while training", first.Name)
 	}
 	if bare && !slices.Contains([]string{"raw", "classes", "embedding"}, p.Encoder().Kind) {
-		errs.add("encoder must be raw (got %s): the nodes of %s have no features, only numbers", p.Encoder(), first.Name)
+		errs.add("encoder must be raw (got %s): the nodes of %s have no features, only numbers", p.Encoder(),
+			first.Name)
 	}
 	if p.learned() > 0 && first.Owned > 0 && !bare && !someBare(first) {
-		errs.add("encoder must be raw (got %s): all nodes of %s have features, and only nodes without get a learned row", p.Encoder(), first.Name)
+		errs.add("encoder must be raw (got %s): all nodes of %s have features, and only nodes without "+
+			"get a learned row", p.Encoder(), first.Name)
 	}
 	return errors.Join(errs...)
 }
@@ -145,12 +150,13 @@ func (p Plan) ClosedForm(s *shard.Shard) (classmeans.Config, error) {
 // closedFormConfig returns the configuration of rounds of class means for t, or all faults of p.
 func (p Plan) closedFormConfig(t task) (classmeans.Config, error) {
 	q, errs := p.sound()
-	c := classmeans.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t), RowNorm: q.rowNorm(t),
-		Hops: q.ClassMeans.Hops, Lambdas: classmeans.Lambdas()}
+	c := classmeans.Config{Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Metric: q.metric(t),
+		RowNorm: q.rowNorm(t), Hops: q.ClassMeans.Hops, Lambdas: classmeans.Lambdas()}
 	if t.Numbered {
 		c.Adjacent = min(t.Features, closed.MostAdjacent)
 	}
-	if c.Few = !t.Numbered && t.Features <= classmeans.MostFew && q.ClassMeans.Leaves == 0 && q.ClassMeans.Epsilon == 0; q.RowNorm == Auto {
+	if c.Few = !t.Numbered && t.Features <= classmeans.MostFew && q.ClassMeans.Leaves == 0 &&
+		q.ClassMeans.Epsilon == 0; q.RowNorm == Auto {
 		c.RowNorm = Auto
 	}
 	q.fill(&c)
@@ -177,7 +183,8 @@ func (p Plan) metric(t task) eval.Metric {
 		return "mrr"
 	case t.Kind == graph.Several:
 		return "micro-f1"
-	case t.Classes == 2 && p.ClassMeans.Leaves == 0: // a phone knows how many numbers it sends before labels are counted
+	case t.Classes == 2 && p.ClassMeans.Leaves == 0:
+		// a phone knows how many numbers it sends before labels are counted
 		return eval.Auto
 	}
 	return "accuracy"
@@ -216,7 +223,8 @@ func (p Plan) InOrder(s *shard.Shard) *shard.Shard {
 	return &one
 }
 
-// classWeights returns what a label of each class of t counts (nil = all alike), or that classes are balanced. Faults go to errs.
+// classWeights returns what a label of each class of t counts (nil = all alike), or that classes are balanced. Faults
+// go to errs.
 func (p Plan) classWeights(t task, errs *faults) (weights []float32, balanced bool) {
 	switch {
 	case len(p.ClassWeights) == 0:
@@ -227,7 +235,8 @@ func (p Plan) classWeights(t task, errs *faults) (weights []float32, balanced bo
 	case len(p.ClassWeights) == 1 && p.ClassWeights[0] == "balanced":
 		return nil, true
 	case t.Kind == graph.Several && p.Method == ClassMeans:
-		errs.add("class_weights must be empty with method class-means if a node may have several classes (got %s)", strings.Join(p.ClassWeights, ","))
+		errs.add("class_weights must be empty with method class-means if a node may have several classes (got %s)",
+			strings.Join(p.ClassWeights, ","))
 		return nil, false
 	}
 	weights = slices.Repeat([]float32{1}, t.Classes)
@@ -308,8 +317,8 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	q, errs := p.sound()
 	if most := q.Halved(t.Features); most > 0 {
 		if q.LayerWise.Encoder != Defaults(LayerWise, "").LayerWise.Encoder {
-			errs.add("encoder must be pca:%d or less, half of the %d columns (got %s): more components give back features",
-				most, t.Features, q.LayerWise.Encoder)
+			errs.add("encoder must be pca:%d or less, half of the %d columns (got %s): more components "+
+				"give back features", most, t.Features, q.LayerWise.Encoder)
 		}
 		q.LayerWise.Encoder.K = most
 	}
@@ -317,8 +326,9 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	l := q.LayerWise
 	spec, err := retexo.Design{Model: l.Model, Encoder: l.Encoder.Kind, Components: l.Encoder.K,
 		LayerOutput: l.LayerOutput, Layers: l.Layers,
-		Hidden: l.Hidden, Hops: l.Hops, Heads: l.Heads, AttentionDropout: l.AttentionDropout, Dropout: l.Dropout, Residual: l.Residual,
-		EdgeColumns: t.Edges, RowNorm: q.rowNorm(t), Classes: layoutOf(columns)}.Spec(t.Kind.String(), t.Features, t.Classes)
+		Hidden: l.Hidden, Hops: l.Hops, Heads: l.Heads, AttentionDropout: l.AttentionDropout, Dropout: l.Dropout,
+		Residual: l.Residual, EdgeColumns: t.Edges, RowNorm: q.rowNorm(t),
+		Classes: layoutOf(columns)}.Spec(t.Kind.String(), t.Features, t.Classes)
 	if spec.Decoder = p.decoder(t); err == nil {
 		err = spec.Validate()
 	}
@@ -327,7 +337,8 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	q.fill(&c)
 	q.train(&c.Config, t, &errs)
 	c.Schedule.Total = l.Rounds * l.LocalSteps
-	if c.Classes, c.WithoutClasses = columns, without; columns != nil && l.Decay == Defaults(LayerWise, "").LayerWise.Decay {
+	if c.Classes, c.WithoutClasses = columns,
+		without; columns != nil && l.Decay == Defaults(LayerWise, "").LayerWise.Decay {
 		c.EnoughLabels = enoughLabels
 	}
 	for _, format := range []*string{&c.Sums, &c.Updates} {
@@ -389,9 +400,11 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	q, errs = p.sound()
 	if g := q.Gradient(); q.learned() > 0 {
 		if t.Kind == graph.Links {
-			errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, has no learned row of a node", q.Encoder())
+			errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, "+
+				"has no learned row of a node", q.Encoder())
 		} else if q.FullBatch.LabelInputs != 0 || g.Solver == "sgd" {
-			errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)", q.FullBatch.LabelInputs, g.Solver)
+			errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)",
+				q.FullBatch.LabelInputs, g.Solver)
 		}
 	}
 	if len(errs) > 0 {
@@ -426,10 +439,10 @@ func (p Plan) learned() int { return p.FullBatch.Encoder.K }
 func (p Plan) endToEndSpec(t task) (nn.Spec, error) {
 	j := p.Joint()
 	spec, err := nn.Architecture{
-		Model: j.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: j.Layers, Hidden: j.Hidden, Hops: j.Hops,
-		Norm: j.Norm, Residual: j.Residual, Dropout: j.Dropout, Heads: j.Heads, AttentionDropout: j.AttentionDropout,
-		Alpha: j.Alpha, Relations: t.Relations, Bases: j.Bases, EdgeColumns: t.Edges, Decoder: p.decoder(t),
-		Learned: p.learned(),
+		Model: j.Model, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes, Layers: j.Layers,
+		Hidden: j.Hidden, Hops: j.Hops, Norm: j.Norm, Residual: j.Residual, Dropout: j.Dropout, Heads: j.Heads,
+		AttentionDropout: j.AttentionDropout, Alpha: j.Alpha, Relations: t.Relations, Bases: j.Bases,
+		EdgeColumns: t.Edges, Decoder: p.decoder(t), Learned: p.learned(),
 	}.Spec()
 	if err != nil {
 		return spec, err

@@ -8,16 +8,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Defaults returns the default settings of a method and, of one that trains layers, of a model. Empty, they are class-means
-// and gcn.
+// Defaults returns the default settings of a method and, of one that trains layers, of a model. Empty, they are
+// class-means and gcn.
 func Defaults(method, model string) Plan {
 	ask := Plan{Method: cmp.Or(method, ClassMeans)}
 	ask.Gradient().Model = model
 	return ask.Usual()
 }
 
-// Usual returns the default settings for the method, task, model, decoder, epsilon and phones of ask, whose other settings
-// do not count. Empty, they are class-means, auto, gcn, dot and none.
+// Usual returns the default settings for the method, task, model, decoder, epsilon and phones of ask, whose other
+// settings do not count. Empty, they are class-means, auto, gcn, dot and none.
 func (ask Plan) Usual() (p Plan) {
 	method := cmp.Or(ask.Method, ClassMeans)
 	for _, s := range settings(method) {
@@ -50,8 +50,8 @@ func (ask Plan) Usual() (p Plan) {
 	return p
 }
 
-// bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features. The
-// last epoch counts: such graphs have few labels, of which too few validate to tell epochs apart.
+// bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features.
+// The last epoch counts: such graphs have few labels, of which too few validate to tell epochs apart.
 func (p *Plan) bare() {
 	g := p.Gradient()
 	conv, _ := nn.ConvolutionNamed(g.Model)
@@ -77,7 +77,8 @@ func (p *Plan) wide(features int) {
 }
 
 // numeric changes the settings of p that are the recipe's of its model to those that validate best for a numeric target
-// of nodes with features (docs/measurements/tasks.md). Typed convolutions keep their recipe, of which the decay is larger.
+// of nodes with features (docs/measurements/tasks.md). Typed convolutions keep their recipe, of which the decay is
+// larger.
 func (p *Plan) numeric() {
 	if conv, _ := nn.ConvolutionNamed(p.Gradient().Model); !conv.Typed {
 		instead(&p.Gradient().Decay, conv.Recipe.Decay, 5e-3)
@@ -85,13 +86,16 @@ func (p *Plan) numeric() {
 	}
 }
 
-// fewColumns is the most columns whose values are never divided with row_norm auto: sizes of a few numbers have a meaning.
+// fewColumns is the most columns whose values are never divided with row_norm auto: sizes of a few numbers have a
+// meaning.
 const fewColumns = 64
 
-// NormByFeatures reports whether the features of all sites, of which own has a part, decide on the norm that divides them.
+// NormByFeatures reports whether the features of all sites, of which own has a part, decide on the norm that divides
+// them.
 func (p Plan) NormByFeatures(own *shard.Shard) bool {
 	numbers := !p.Task.Links() && own.Labels.Kind() == graph.Numbers
-	return p.RowNorm == Auto && p.Method != ClassMeans && p.Gradient().Init == "" && !numbers && own.X.Cols() > fewColumns
+	return p.RowNorm == Auto && p.Method != ClassMeans && p.Gradient().Init == "" && !numbers &&
+		own.X.Cols() > fewColumns
 }
 
 // rowNorm returns the norm by which the features of t are divided: none where NormByFeatures.

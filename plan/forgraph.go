@@ -19,5 +19,7 @@ func (p Plan) ForGraph(g *graph.Graph) (Plan, []train.Event) {
 	if p.Policy = policy; text == "" {
 		return p, nil
 	}
-	return p, []train.Event{{Kind: map[bool]train.EventKind{true: train.Note, false: train.Warning}[policy == "by-column"], Text: text}}
+	return p,
+		[]train.Event{{Kind: map[bool]train.EventKind{true: train.Note, false: train.Warning}[policy == "by-column"],
+			Text: text}}
 }

@@ -37,12 +37,14 @@ func (s setting) draw(layerwise bool) train.Draw {
 	return train.Draw{Seed: s.Seed, LastRound: s.EvalEvery > 0 && c.Config.LastRound()}
 }
 
-// Inference returns how the members of p compute predictions by m together, and p with those settings as they are for that:
-// what the policy of a site judges. How rows travel is what the model's card says of its training, so that predictions are
-// those of the run; where the card does not say, it is p's. Members, secure sums, relays and timeouts are p's.
+// Inference returns how the members of p compute predictions by m together, and p with those settings as they are for
+// that: what the policy of a site judges. How rows travel is what the model's card says of its training, so that
+// predictions are those of the run; where the card does not say, it is p's. Members, secure sums, relays and timeouts
+// are p's.
 func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, error) {
 	var setting setting
-	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.coding(), cmp.Or(p.Federation().Exchange, p.FullBatch.Exchange, Auto)
+	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.coding(),
+		cmp.Or(p.Federation().Exchange, p.FullBatch.Exchange, Auto)
 	var errs faults
 	if card.Setting != nil {
 		setting.Rows = wire.Coding{}
@@ -77,7 +79,8 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 // judgedBy returns p with those settings that a policy judges as a model of s has them, for this method and exchange.
 func (p Plan) judgedBy(method, exchange string, s nn.Spec) Plan {
 	q, usual := p, Defaults(method, "")
-	q.ClassMeans, q.LayerWise, q.FullBatch, q.MiniBatch = usual.ClassMeans, usual.LayerWise, usual.FullBatch, usual.MiniBatch
+	q.ClassMeans, q.LayerWise, q.FullBatch, q.MiniBatch = usual.ClassMeans, usual.LayerWise, usual.FullBatch,
+		usual.MiniBatch
 	q.Method, q.Runs = method, 1
 	q.Federation().SecureSums, q.Federation().Exchange = cmp.Or(p.Federation().SecureSums, Auto), exchange
 	if s.Closed != nil {

@@ -16,8 +16,9 @@ func (p Plan) Allowed(policy admission.Policy) error { return policy.Check(p.Jud
 // Judged returns what a site's policy checks of p. The number of values that rows store is not known.
 func (p Plan) Judged() admission.Plan {
 	g := p.Gradient()
-	j := admission.Plan{Method: p.Method, Encoder: p.Encoder().String(), LayerOutput: cmp.Or(p.LayerWise.LayerOutput, "hidden"),
-		Rows: p.Rows, Layers: max(1, g.Layers), Hops: p.Hops(), Rounds: g.Rounds, Members: len(p.Members)}
+	j := admission.Plan{Method: p.Method, Encoder: p.Encoder().String(),
+		LayerOutput: cmp.Or(p.LayerWise.LayerOutput, "hidden"), Rows: p.Rows, Layers: max(1, g.Layers), Hops: p.Hops(),
+		Rounds: g.Rounds, Members: len(p.Members)}
 	m := p.ClassMeans
 	if m.Epsilon > 0 {
 		j.Rows = "float32" // whatever is set: whole numbers
@@ -34,20 +35,22 @@ func (p Plan) Judged() admission.Plan {
 	}
 	if p.Method == ClassMeans {
 		// The plan does not say how many features there are: as many as have the most rounds.
-		j.Rounds = classmeans.Config{Features: math.MaxInt, ClassRounds: m.ClassRounds, Hops: m.Hops, Epsilon: m.Epsilon}.MostRounds()
+		j.Rounds = classmeans.Config{Features: math.MaxInt, ClassRounds: m.ClassRounds, Hops: m.Hops,
+			Epsilon: m.Epsilon}.MostRounds()
 		j.Labels = m.LeaveOneOut == "false" || m.LeaveOneOut == "auto" && m.ClassTarget != "labels"
 	}
 	return j
 }
 
-// Admitted returns a *Refusal for each member of p that r does not admit under this name, and for each relay that r does
-// not list.
+// Admitted returns a *Refusal for each member of p that r does not admit under this name, and for each relay that r
+// does not list.
 func (p Plan) Admitted(r admission.Roster, now time.Time) error {
 	var errs []error
 	for _, m := range p.Members {
 		listed, err := r.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
 		if err == nil && listed.Name != m.Name {
-			err = &admission.Refusal{Rule: "roster.name", Reason: "the plan calls " + m.ID + " " + m.Name + ", the roster " + listed.Name}
+			err = &admission.Refusal{Rule: "roster.name", Reason: "the plan calls " + m.ID + " " + m.Name +
+				", the roster " + listed.Name}
 		}
 		errs = append(errs, err)
 	}

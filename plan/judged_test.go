@@ -15,8 +15,9 @@ const id = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 
 // open is a policy that allows what a site may allow.
 func open() admission.Policy {
-	return admission.Policy{Federation: "x", Encoders: []string{"raw", "mlp", "pca", "classes"}, LayerOutputs: []string{"hidden", "logits"},
-		Methods: []string{"class-means", "layer-wise", "full-batch"}, MinMembers: 2, MinInSum: 1}
+	return admission.Policy{Federation: "x", Encoders: []string{"raw", "mlp", "pca", "classes"},
+		LayerOutputs: []string{"hidden", "logits"}, Methods: []string{"class-means", "layer-wise", "full-batch"},
+		MinMembers: 2, MinInSum: 1}
 }
 
 // judgement is a plan that a changed policy refuses by one rule for one setting: without that line it is allowed.
@@ -27,24 +28,36 @@ type judgement struct {
 
 // judgements has one of each setting and rule.
 var judgements = []judgement{
-	{"method", "method: full-batch", "method: full-batch", "policy.methods", func(p *admission.Policy) { p.Methods = []string{"class-means", "layer-wise"} }},
-	{"encoder", "method: layer-wise\nencoder: raw", "encoder: raw", "policy.encoders", func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
-	{"layer_output", "method: layer-wise\nmodel: gcn\nlayer_output: logits", "layer_output: logits", "policy.layer_outputs", func(p *admission.Policy) { p.LayerOutputs = []string{"hidden"} }},
-	{"layers", "method: layer-wise\nlayers: 3", "layers: 3", "policy.max_layers", func(p *admission.Policy) { p.MaxLayers = 2 }},
+	{"method", "method: full-batch", "method: full-batch", "policy.methods",
+		func(p *admission.Policy) { p.Methods = []string{"class-means", "layer-wise"} }},
+	{"encoder", "method: layer-wise\nencoder: raw", "encoder: raw", "policy.encoders",
+		func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
+	{"layer_output", "method: layer-wise\nmodel: gcn\nlayer_output: logits", "layer_output: logits",
+		"policy.layer_outputs", func(p *admission.Policy) { p.LayerOutputs = []string{"hidden"} }},
+	{"layers", "method: layer-wise\nlayers: 3", "layers: 3", "policy.max_layers",
+		func(p *admission.Policy) { p.MaxLayers = 2 }},
 	{"hops", "hops: 7", "hops: 7", "policy.max_hops", func(p *admission.Policy) { p.MaxHops = 6 }},
-	{"encoder", "method: layer-wise\nencoder: pca:300+classes", "encoder: pca:300+classes", "policy.encoders", func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
-	{"rounds", "method: layer-wise\nrounds: 201", "rounds: 201", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 200 }},
-	{"class_rounds", "class_rounds: 7", "class_rounds: 7", "policy.max_rounds", func(p *admission.Policy) { p.MaxRounds = 6 }},
-	{"pca_passes", "method: layer-wise\npca_passes: 2", "pca_passes: 2", "policy.max_pca_passes", func(p *admission.Policy) { p.MaxPasses = 1 }},
+	{"encoder", "method: layer-wise\nencoder: pca:300+classes", "encoder: pca:300+classes", "policy.encoders",
+		func(p *admission.Policy) { p.Encoders = []string{"pca:200", "classes"} }},
+	{"rounds", "method: layer-wise\nrounds: 201", "rounds: 201", "policy.max_rounds",
+		func(p *admission.Policy) { p.MaxRounds = 200 }},
+	{"class_rounds", "class_rounds: 7", "class_rounds: 7", "policy.max_rounds",
+		func(p *admission.Policy) { p.MaxRounds = 6 }},
+	{"pca_passes", "method: layer-wise\npca_passes: 2", "pca_passes: 2", "policy.max_pca_passes",
+		func(p *admission.Policy) { p.MaxPasses = 1 }},
 	{"leave_one_out", "class_target: labels\nleave_one_out: false", "leave_one_out: false", "policy.leave_one_out",
 		func(p *admission.Policy) { p.LeaveOneOut = true }},
 	{"class_target", "leave_one_out: auto\nclass_target: residual", "class_target: residual", "policy.leave_one_out",
 		func(p *admission.Policy) { p.LeaveOneOut = true }},
-	{"rows", "method: layer-wise\nmodel: gcn\nrows: int8", "rows: int8", "policy.rows", func(p *admission.Policy) { p.Rows = []string{"float32"} }},
-	{"secure_sums", "method: layer-wise\nmodel: gcn\nsecure_sums: off", "secure_sums: off", "policy.min_members_in_sum", func(p *admission.Policy) { p.MinInSum = 3 }},
+	{"rows", "method: layer-wise\nmodel: gcn\nrows: int8", "rows: int8", "policy.rows",
+		func(p *admission.Policy) { p.Rows = []string{"float32"} }},
+	{"secure_sums", "method: layer-wise\nmodel: gcn\nsecure_sums: off", "secure_sums: off", "policy.min_members_in_sum",
+		func(p *admission.Policy) { p.MinInSum = 3 }},
 	{"epsilon", "epsilon: 8", "epsilon: 8", "policy.max_epsilon", func(p *admission.Policy) { p.MaxEpsilon = 4 }},
-	{"delta", "epsilon: 4\ndelta: 0.01", "delta: 0.01", "policy.max_delta", func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
-	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "roster.relays", nil},
+	{"delta", "epsilon: 4\ndelta: 0.01", "delta: 0.01", "policy.max_delta",
+		func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
+	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]",
+		"roster.relays", nil},
 }
 
 // TestEveryRule: each rule that the tag of a setting names refuses a plan for this setting, and no other rule does.
@@ -86,20 +99,24 @@ func TestEveryRule(t *testing.T) {
 	for _, s := range Settings("") {
 		for _, rule := range s.Rules {
 			tagged = append(tagged, rule)
-			if !slices.ContainsFunc(judgements, func(j judgement) bool { return j.setting == s.Name && j.rule == rule }) {
+			if !slices.ContainsFunc(judgements,
+				func(j judgement) bool { return j.setting == s.Name && j.rule == rule }) {
 				t.Errorf("%s: no case shows that %s judges it", s.Name, rule)
 			}
 		}
 	}
-	strictest := admission.Policy{MinMembers: 9, LeaveOneOut: true, MaxLayers: 1, MaxHops: 1, MaxPasses: 1, MaxRounds: 1, MaxEpsilon: 1, MaxDelta: 1, MaxNumbers: 1}
-	for line := range strings.Lines(strictest.Check(admission.Plan{Labels: true, Layers: 2, Hops: 2, Passes: 2, Rounds: 2, Delta: 2, Numbers: 2}).Error()) {
+	strictest := admission.Policy{MinMembers: 9, LeaveOneOut: true, MaxLayers: 1, MaxHops: 1, MaxPasses: 1,
+		MaxRounds: 1, MaxEpsilon: 1, MaxDelta: 1, MaxNumbers: 1}
+	for line := range strings.Lines(strictest.Check(admission.Plan{Labels: true, Layers: 2, Hops: 2, Passes: 2,
+		Rounds: 2, Delta: 2, Numbers: 2}).Error()) {
 		if rule, _, _ := strings.Cut(line, ":"); !slices.Contains(tagged, rule) {
 			t.Errorf("no setting says that %s judges it", rule)
 		}
 	}
 }
 
-// TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is suggested.
+// TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is
+// suggested.
 func TestDeletedPrivacySettings(t *testing.T) {
 	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true", "least_in_sum: 3"} {
 		_, err := Read(sections(""+text), nil, nil)
@@ -125,17 +142,20 @@ func TestStrangeTexts(t *testing.T) {
 	const address = "/ip4/10.0.0.1/udp/4001/quic-v1"
 	read(t, member("north", address), nil)
 	for text, want := range map[string]string{
-		member(`"no\e[2Jrth"`, address):                           `name must be 1 to 63 letters, digits and . _ - (got "no\x1b[2Jrth")`,
-		member(`"north (verified)"`, address):                     "name must be",
-		member(strings.Repeat("n", 64), address):                  "name must be",
-		member(id, address):                                       "could be taken for that peer",
-		member("north", `"/ip4/1.2.3.4/tcp/1\r"`):                 "address must be a multiaddress",
-		strings.Replace(member("n", address), id, `"12\e[A"`, 1):  `member 0: the ID must be one that heddle init prints (got "12\x1b[A")`,
-		"relays: [\"/ip4/1.2.3.4/tcp/1/p2p/\\u202e\"]\n":          "relays must be printable ASCII",
-		"policy: \"\\e]0;x\\a\"\n":                                `policy must be printable ASCII (got "\x1b]0;x\a")`,
-		member("north", address) + "- name: north\n  id: other\n": `members must have a name each (got "north" for number 0 and number 1)`,
-		"seed: 1\n# " + strings.Repeat("x", 65<<10) + "\n":        "at most 65536 bytes",
-		"encoder: [&a [b, b], &b [*a, *a], &c [*b, *b]]\n":        "must not have anchors",
+		member(`"no\e[2Jrth"`,
+			address): `name must be 1 to 63 letters, digits and . _ - (got "no\x1b[2Jrth")`,
+		member(`"north (verified)"`, address):     "name must be",
+		member(strings.Repeat("n", 64), address):  "name must be",
+		member(id, address):                       "could be taken for that peer",
+		member("north", `"/ip4/1.2.3.4/tcp/1\r"`): "address must be a multiaddress",
+		strings.Replace(member("n", address), id, `"12\e[A"`,
+			1): `member 0: the ID must be one that heddle init prints (got "12\x1b[A")`,
+		"relays: [\"/ip4/1.2.3.4/tcp/1/p2p/\\u202e\"]\n": "relays must be printable ASCII",
+		"policy: \"\\e]0;x\\a\"\n":                       `policy must be printable ASCII (got "\x1b]0;x\a")`,
+		member("north", address) +
+			"- name: north\n  id: other\n": `members must have a name each (got "north" for number 0 and number 1)`,
+		"seed: 1\n# " + strings.Repeat("x", 65<<10) + "\n": "at most 65536 bytes",
+		"encoder: [&a [b, b], &b [*a, *a], &c [*b, *b]]\n": "must not have anchors",
 	} {
 		p, err := Read([]byte(text), nil, nil)
 		if err == nil {
@@ -160,9 +180,11 @@ func TestAdmittedRelays(t *testing.T) {
 	for _, c := range []struct{ relay, address, want string }{
 		{"", "", ""},
 		{relay + "/p2p/12D3KooWpost", relay + "/p2p/12D3KooWpost/p2p-circuit", ""},
-		{relay + "/p2p/12D3KooWother", "", "roster.relays: relay " + relay + "/p2p/12D3KooWother is not in serial 4 of x"},
+		{relay + "/p2p/12D3KooWother", "", "roster.relays: relay " + relay +
+			"/p2p/12D3KooWother is not in serial 4 of x"},
 		{"/ip4/10.0.0.8/tcp/1/p2p/12D3KooWpost", "", "roster.relays: "},
-		{"", "/ip4/10.0.0.8/tcp/1/p2p/12D3KooWother/p2p-circuit", "roster.relays: relay /ip4/10.0.0.8/tcp/1/p2p/12D3KooWother is not"},
+		{"", "/ip4/10.0.0.8/tcp/1/p2p/12D3KooWother/p2p-circuit",
+			"roster.relays: relay /ip4/10.0.0.8/tcp/1/p2p/12D3KooWother is not"},
 	} {
 		p := Plan{Members: []Member{{Name: "north", ID: id}}}
 		if c.relay != "" {

@@ -24,8 +24,8 @@ func (p Plan) Collecting() (n int) {
 	return n
 }
 
-// fitLeaves makes what is auto in c what leaves can have: random features are too many numbers for a phone, and nobody knows
-// how many nodes there are before the first sum.
+// fitLeaves makes what is auto in c what leaves can have: random features are too many numbers for a phone, and nobody
+// knows how many nodes there are before the first sum.
 func (p Plan) fitLeaves(c *classmeans.Config, errs *faults) {
 	if c.Random < 0 {
 		c.Random = 0
@@ -68,14 +68,15 @@ func (p Plan) checkCollecting(errs *faults) {
 	}
 	switch {
 	case p.ClassMeans.Leaves > 0 && len(p.Members) > 0 && (n < 2 || n > mostCollecting):
-		errs.add("phones need 2 to %d members with leaf_addresses, which collect their shares (got %d)", mostCollecting, n)
+		errs.add("phones need 2 to %d members with leaf_addresses, which collect their shares (got %d)", mostCollecting,
+			n)
 	case p.ClassMeans.Leaves == 0 && n > 0:
 		errs.add("leaf_addresses apply only with phones above 0 (got those of %d members)", n)
 	}
 }
 
-// CollectLeaves gives every member that listens addresses for leaves: its own at another port, port for the first member of
-// a host and the next one for the next.
+// CollectLeaves gives every member that listens addresses for leaves: its own at another port, port for the first
+// member of a host and the next one for the next.
 func (p *Plan) CollectLeaves(port int) error {
 	ports := map[string]int{}
 	for r, m := range p.Members {

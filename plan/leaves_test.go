@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// withLeaves returns a plan of a single closed form with so many members, each on a host of two, and the given settings.
+// withLeaves returns a plan of a single closed form with so many members, each on a host of two, and the given
+// settings.
 func withLeaves(t *testing.T, members int, settings string) Plan {
 	t.Helper()
 	p, err := Read(sections(""+settings), nil, nil)
@@ -31,7 +32,8 @@ func TestCollectLeaves(t *testing.T) {
 	if err := p.CollectLeaves(4101); err != nil {
 		t.Fatal(err)
 	}
-	for r, must := range []string{"/ip4/10.0.0.0/udp/4101/quic-v1", "/ip4/10.0.0.1/udp/4101/quic-v1", "/ip4/10.0.0.0/udp/4102/quic-v1"} {
+	for r, must := range []string{"/ip4/10.0.0.0/udp/4101/quic-v1", "/ip4/10.0.0.1/udp/4101/quic-v1",
+		"/ip4/10.0.0.0/udp/4102/quic-v1"} {
 		if !slices.Equal(p.Members[r].LeafAddresses, []string{must}) {
 			t.Errorf("member %d collects at %v, must at %s", r, p.Members[r].LeafAddresses, must)
 		}
@@ -41,7 +43,8 @@ func TestCollectLeaves(t *testing.T) {
 	}
 	c, err := p.closedFormConfig(task{Features: 4, Classes: 2})
 	if err != nil || c.Random != 0 || c.Target != "labels" {
-		t.Errorf("with leaves there are %d random features and class_target %s (%v), must be 0 and labels", c.Random, c.Target, err)
+		t.Errorf("with leaves there are %d random features and class_target %s (%v), must be 0 and labels", c.Random,
+			c.Target, err)
 	}
 	if err := p.CollectLeaves(4001); err == nil || !strings.Contains(err.Error(), "must not be that of a member") {
 		t.Errorf("the port of members for leaves: %v", err)
@@ -69,8 +72,10 @@ func TestFaultsOfLeaves(t *testing.T) {
 		}
 	}
 	p := withLeaves(t, 3, "")
-	p.Members[1].LeafAddresses, p.Members[2].LeafAddresses = []string{"/ip4/10.0.0.1/udp/1/quic-v1"}, []string{"/ip4/10.0.0.1/udp/2/quic-v1"}
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "first 2 members (m0 has none)") || !strings.Contains(err.Error(), "only with phones above 0") {
+	p.Members[1].LeafAddresses, p.Members[2].LeafAddresses = []string{"/ip4/10.0.0.1/udp/1/quic-v1"},
+		[]string{"/ip4/10.0.0.1/udp/2/quic-v1"}
+	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "first 2 members (m0 has none)") ||
+		!strings.Contains(err.Error(), "only with phones above 0") {
 		t.Errorf("members that collect are not the first, and there are no leaves: %v", err)
 	}
 }

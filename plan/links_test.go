@@ -18,8 +18,9 @@ func TestLinksLayerByLayer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for settings, must := range map[string]string{
-		"encoder: mlp":                          "encoder must be raw or pca",
-		"method: class-means":                   "task must be auto, classification or regression with class-means (got links)",
+		"encoder: mlp": "encoder must be raw or pca",
+		"method: class-means": "task must be auto, classification or regression with class-means " +
+			"(got links)",
 		"local_steps: 3":                        "local_steps must be 1",
 		"neighbours: 4":                         "neighbours must be 0",
 		"updates: int8":                         "updates must be float32",
@@ -47,7 +48,8 @@ func TestLinksLayerByLayer(t *testing.T) {
 func TestTaskHasRelations(t *testing.T) {
 	for _, text := range []string{"auto", "links", "links:takes", "links:takes,has=of"} {
 		var one Task
-		if err := one.UnmarshalText([]byte(text)); err != nil || one.String() != text || one.Links() != (text != "auto") {
+		if err := one.UnmarshalText([]byte(text)); err != nil || one.String() != text ||
+			one.Links() != (text != "auto") {
 			t.Errorf("%s is read as %+v, %v", text, one, err)
 		}
 	}
@@ -57,7 +59,8 @@ func TestTaskHasRelations(t *testing.T) {
 			t.Errorf("%q: the error is %v", text, err)
 		}
 	}
-	if _, err := Read([]byte("task: links\nlink_relations: [takes]"), nil, nil); err == nil || !strings.Contains(err.Error(), "unknown field") {
+	if _, err := Read([]byte("task: links\nlink_relations: [takes]"), nil, nil); err == nil ||
+		!strings.Contains(err.Error(), "unknown field") {
 		t.Errorf("link_relations must be refused as unknown (got %v)", err)
 	}
 }

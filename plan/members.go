@@ -53,7 +53,8 @@ func (p Plan) Rank(id string) (int, error) {
 	if r := slices.IndexFunc(p.Members, func(m Member) bool { return m.ID == id }); r >= 0 {
 		return r, nil
 	}
-	return 0, fmt.Errorf("members: this peer's ID %s is not among the %d listed: ask for it to be added, or give --identity", id, len(p.Members))
+	return 0, fmt.Errorf("members: this peer's ID %s is not among the %d listed: ask for it to be added, "+
+		"or give --identity", id, len(p.Members))
 }
 
 // Addresses returns the addresses of all members.
@@ -115,7 +116,8 @@ func (p *Plan) AddMembers(texts []string, port int) error {
 // hostPort parses HOST or HOST:PORT; an IPv6 address before a port stands in brackets. The host is returned as the
 // start of a multiaddress, as "/ip4/10.0.0.1"; port 0: none is given.
 func hostPort(text string) (host string, port int, err error) {
-	const must = "the host must be an IP address or a name, without or with a port, as 10.0.0.1, [2001:db8::1]:4001 or a.example:4001 (got %q)"
+	const must = "the host must be an IP address or a name, without or with a port, as 10.0.0.1, [2001:db8::1]:4001 " +
+		"or a.example:4001 (got %q)"
 	host = text
 	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")
@@ -156,7 +158,8 @@ func isHostName(text string) bool {
 			return false
 		}
 	}
-	return len(text) <= 253 && strings.ContainsFunc(labels[len(labels)-1], func(r rune) bool { return r < '0' || r > '9' })
+	return len(text) <= 253 && strings.ContainsFunc(labels[len(labels)-1],
+		func(r rune) bool { return r < '0' || r > '9' })
 }
 
 // Addresses returns the multiaddresses at which a peer listens, at a host such as "/ip4/10.0.0.1".

@@ -33,8 +33,8 @@ func sectionOf(method string) string { return strings.ReplaceAll(method, "-", "_
 // Federated reports whether p's method is made for sites that may not pool their data.
 func (p Plan) Federated() bool { return p.Method == ClassMeans || p.Method == LayerWise }
 
-// Gradient returns the settings of p's section that methods of trained layers share. With class means they are zero, and
-// nothing reads them.
+// Gradient returns the settings of p's section that methods of trained layers share. With class means they are zero,
+// and nothing reads them.
 func (p *Plan) Gradient() *Gradient {
 	if p.Method == LayerWise {
 		return &p.LayerWise.Gradient
@@ -53,7 +53,8 @@ func (p *Plan) Joint() *JointLayers {
 	return new(JointLayers)
 }
 
-// Federation returns the settings of p's section that class-means and layer-wise share. With other methods they are zero.
+// Federation returns the settings of p's section that class-means and layer-wise share. With other methods they are
+// zero.
 func (p *Plan) Federation() *Federation {
 	switch p.Method {
 	case ClassMeans:

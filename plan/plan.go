@@ -41,24 +41,24 @@ import (
 //
 // The comment of a field is its text in docs/reference/settings.md.
 type Plan struct {
-	// How the model is trained. class-means sends a few sums and one short row of each boundary node, and solves the model in
-	// closed form. layer-wise trains one layer after the other and sends boundary rows once a layer. full-batch trains all
-	// layers at once, with the same result for any number of peers. mini-batch trains on sampled batches. The last two are for
-	// the machines of one owner: boundary rows are sent in every epoch.
+	// How the model is trained. class-means sends a few sums and one short row of each boundary node, and solves the
+	// model in closed form. layer-wise trains one layer after the other and sends boundary rows once a layer.
+	// full-batch trains all layers at once, with the same result for any number of peers. mini-batch trains on sampled
+	// batches. The last two are for the machines of one owner: boundary rows are sent in every epoch.
 	Method string `yaml:"method" group:"model" default:"class-means" choices:"class-means, layer-wise, full-batch, mini-batch" rule:"policy.methods" help:"way to train"`
 	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are
 	// what the data set has; classification makes its numbers classes, regression makes them targets.
 	// links:RELATION,… predicts only those relations, each as NAME, where relation "NAME (inverse)" runs the other
-	// way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well. Without a method, links are
-	// learned by layer-wise.
+	// way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well. Without a method, links
+	// are learned by layer-wise.
 	Task Task `yaml:"task" default:"auto" help:"auto, classification, regression, links[:RELATION,…]"`
 	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
-	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much. With class-means of
-	// up to 64 columns it is what validates better of the two. With the other methods it is l2 only with more than 64 columns,
-	// if no value of any site is below 0 and most nodes have two or more
-	// other than 0, in at most half of the columns (a sum over the sites counts them); with init it is that of the model file.
+	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much. With
+	// class-means of up to 64 columns it is what validates better of the two. With the other methods it is l2 only with
+	// more than 64 columns, if no value of any site is below 0 and most nodes have two or more other than 0, in at most
+	// half of the columns (a sum over the sites counts them); with init it is that of the model file.
 	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// The class of two that average precision, the threshold and all other figures of one class are of. Empty: the
 	// class that fewer training nodes of all sites have, or the second one if both have as many.
@@ -68,9 +68,10 @@ type Plan struct {
 	// several classes, each class has its own threshold, chosen in the same way. Empty: the more probable class is
 	// predicted, or each of several that is more probable than not.
 	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold of two, or of several classes"`
-	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. balanced weights each class by
-	// the inverse of its fraction of the training labels. If nodes have several classes it is the weight of the class's own
-	// decision, and class-means takes none. On a command line it may be a file of lines CLASS,WEIGHT.
+	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. balanced weights
+	// each class by the inverse of its fraction of the training labels. If nodes have several classes it is the weight
+	// of the class's own decision, and class-means takes none. On a command line it may be a file of lines
+	// CLASS,WEIGHT.
 	ClassWeights []string `yaml:"class_weights" default:"" help:"balanced, or weights of classes, CLASS=WEIGHT"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
@@ -97,9 +98,9 @@ type Plan struct {
 	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
 	// a site column and policy is auto or by-column; or 4.
 	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers (-1 = as the data have it)"`
-	// Which peer owns which node: random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
-	// Otherwise it is random, or with full-batch and mini-batch multilevel, or restream:5 beyond 20 million stored
-	// edges.
+	// Which peer owns which node: random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if
+	// the graph has a site column of 2 to 64 sites and peers is -1 or as many. Otherwise it is random, or with
+	// full-batch and mini-batch multilevel, or restream:5 beyond 20 million stored edges.
 	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
 	Transport string `yaml:"transport" only:"train" experimental:"true" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
@@ -128,7 +129,8 @@ type Plan struct {
 
 // ClassMeansSection holds the settings of class means.
 type ClassMeansSection struct {
-	// Aggregations of the features. 0 uses each node's own features only, and no row is sent. With epsilon or phones the default is 2.
+	// Aggregations of the features. 0 uses each node's own features only, and no row is sent. With epsilon or phones
+	// the default is 2.
 	Hops int `yaml:"hops" group:"class means" default:"6" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations of the features"`
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.
@@ -176,12 +178,14 @@ type LeafSums struct {
 	LeafQuorum int `yaml:"leaf_quorum" only:"join" experimental:"true" default:"0" bounds:"[0, 4194304]" help:"leaves with which a sum closes; 0: all of leaves"`
 	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
 	LeafWait time.Duration `yaml:"leaf_wait" only:"join" experimental:"true" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
-	// Whether nodes of leaves have edges to those of other leaves and of the members with leaf_addresses, which these members
-	// know: so a leaf may be one node of their graph. Sums of neighbours' rows then cross between leaves and members.
+	// Whether nodes of leaves have edges to those of other leaves and of the members with leaf_addresses, which these
+	// members know: so a leaf may be one node of their graph. Sums of neighbours' rows then cross between leaves and
+	// members.
 	LeafEdges bool `yaml:"leaf_edges" only:"join" experimental:"true" default:"false" help:"edges of leaves' nodes, which the sites know"`
 }
 
-// Federation holds the settings of the methods that are made for sites that may not pool their data: class-means and layer-wise.
+// Federation holds the settings of the methods that are made for sites that may not pool their data: class-means and
+// layer-wise.
 type Federation struct {
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
 	// or whichever takes fewer bytes (auto).
@@ -203,10 +207,9 @@ type Federation struct {
 // LayerWiseSection holds the settings of training one layer after the other.
 type LayerWiseSection struct {
 	// Encoding of a node's own features before rows are sent: raw (as they are), pca:K (their K
-	// leading components; rows of components reveal features, and the log warns; K at most half the columns, and the default
-	// keeps fewer where there are fewer), pca:K+classes (also the logits that
-	// three rounds of class means give, if each node has one of at most 50 classes and inductive is false) or mlp (a
-	// hidden layer that is trained first).
+	// leading components; rows of components reveal features, and the log warns; K at most half the columns, and the
+	// default keeps fewer where there are fewer), pca:K+classes (also the logits that three rounds of class means give,
+	// if each node has one of at most 50 classes and inductive is false) or mlp (a hidden layer that is trained first).
 	Encoder Encoder `yaml:"encoder" group:"model" default:"pca:128+classes" choices:"raw, mlp, pca:K, pca:K+classes" rule:"policy.encoders" help:"encoding of a node's features"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
@@ -216,8 +219,8 @@ type LayerWiseSection struct {
 	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
 	// ends with the layer that validates best.
 	KeepLast bool `yaml:"keep_last" to:"KeepLast" experimental:"true" help:"all layers, even if fewer validate better"`
-	// In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is validated, and what the
-	// next layer reads, is computed from all.
+	// In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is validated, and what
+	// the next layer reads, is computed from all.
 	Neighbours int `yaml:"neighbours" to:"Neighbours" experimental:"true" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
 	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"encoder=pca" experimental:"true" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
@@ -233,7 +236,8 @@ type LayerWiseSection struct {
 type Gradient struct {
 	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
 	Model string `yaml:"model" group:"model" default:"gcn" help:"graph convolution"`
-	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and mlp.
+	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and
+	// mlp.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
 	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
 	// models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
@@ -259,17 +263,17 @@ type Gradient struct {
 	Rounds int `yaml:"rounds" to:"Rounds" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" default:"0.01" bounds:"(0, )" help:"learning rate"`
-	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005 where a
-	// model without typed edges is trained end to end for a numeric target of nodes with features, and 0 where layers see
-	// columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
+	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005
+	// where a model without typed edges is trained end to end for a numeric target of nodes with features, and 0 where
+	// layers see columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" default:"0.005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" experimental:"true" default:"0" bounds:"[0, 1)" help:"momentum"`
 	// How the learning rate falls over the steps.
 	Schedule string `yaml:"schedule" to:"Schedule.Kind" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
 	// Probability that a value of a layer's input is left out of a step. Of task links it
-	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is trained
-	// end to end for a numeric target of nodes with features, 0 takes the place of the default.
+	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is
+	// trained end to end for a numeric target of nodes with features, 0 takes the place of the default.
 	Dropout float32 `yaml:"dropout" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
 	// Probability that an attention weight is left out of a step.
 	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" experimental:"true" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
@@ -296,8 +300,8 @@ type Links struct {
 	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
 	// another node of the other end's type that it is not linked with.
 	Negatives int `yaml:"negatives" experimental:"true" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
-	// Where drawn pairs come from, with layer-wise near: all nodes, so that any number of peers trains the same model and the
-	// hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
+	// Where drawn pairs come from, with layer-wise near: all nodes, so that any number of peers trains the same model
+	// and the hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
 	// so that only rows travel that travel anyway.
 	NegativesFrom string `yaml:"negatives_from" experimental:"true" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`
 }
@@ -353,17 +357,17 @@ type FullBatchSection struct {
 // MiniBatchSection holds the settings of training on sampled batches.
 type MiniBatchSection struct {
 	JointLayers
-	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the links of a
-	// step, on average, each at both of its ends.
+	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the
+	// links of a step, on average, each at both of its ends.
 	BatchSize int `yaml:"batch_size" group:"sampling" to:"BatchSize" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
-	// In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number stands for all layers, -1
-	// takes every edge. With typed edges it is the number for each relation.
+	// In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number stands for all
+	// layers, -1 takes every edge. With typed edges it is the number for each relation.
 	Fanouts []int `yaml:"fanouts" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
 	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
 	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
 	Sampler string `yaml:"sampler" to:"Sample.Kind" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
-	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then counts
-	// these: on a large graph a run continues from within an epoch. Batches do not depend on it.
+	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then
+	// counts these: on a large graph a run continues from within an epoch. Batches do not depend on it.
 	RoundSteps int `yaml:"round_steps" to:"RoundSteps" experimental:"true" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
@@ -424,8 +428,8 @@ func ParseSize(text string, unit float64) (bytes float64, err error) {
 const AutoPeers = -1
 
 // Encoder is the encoding of a node's own features. Kind is raw, pca, mlp, embedding or, which no text gives and
-// class-means always has, classes. K is the number of components of pca, or the width of embedding. Classes is whether columns
-// of classes are added to pca. Its text is raw, pca:K, pca:K+classes, mlp or embedding:K.
+// class-means always has, classes. K is the number of components of pca, or the width of embedding. Classes is whether
+// columns of classes are added to pca. Its text is raw, pca:K, pca:K+classes, mlp or embedding:K.
 type Encoder struct {
 	Kind    string
 	K       int

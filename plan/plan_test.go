@@ -33,7 +33,8 @@ func sections(text string) []byte {
 	for line := range strings.SplitSeq(text, "\n") {
 		name, _, _ := strings.Cut(line, ":")
 		s, _ := Lookup(method, name)
-		of[s.place()] += strings.Repeat("  ", len(strings.FieldsFunc(s.place(), func(r rune) bool { return r == '.' }))) + line + "\n"
+		of[s.place()] += strings.Repeat("  ",
+			len(strings.FieldsFunc(s.place(), func(r rune) bool { return r == '.' }))) + line + "\n"
 	}
 	own := sectionOf(method)
 	if inner := own + ".experimental"; of[inner] != "" {
@@ -67,12 +68,15 @@ func TestTags(t *testing.T) {
 		seen := map[string]bool{}
 		for _, s := range Settings(method) {
 			one, had := types[s.Name]
-			if seen[s.Name] || had && (one.Type != s.Type || one.Flag != s.Flag || one.Only != s.Only || one.Local != s.Local || one.Experimental != s.Experimental) {
+			if seen[s.Name] || had && (one.Type != s.Type || one.Flag != s.Flag || one.Only != s.Only ||
+				one.Local != s.Local || one.Experimental != s.Experimental) {
 				t.Errorf("%s occurs twice, or is another setting with another method", s.Name)
 			}
 			seen[s.Name], types[s.Name] = true, s
 			for _, c := range s.when {
-				if by, _ := Lookup(method, c.setting); len(by.Choices) > 0 && by.Name != "model" && by.Name != "encoder" && len(slices.DeleteFunc(slices.Clone(c.values), func(v string) bool { return slices.Contains(by.Choices, v) })) > 0 {
+				if by, _ := Lookup(method, c.setting); len(by.Choices) > 0 && by.Name != "model" &&
+					by.Name != "encoder" && len(slices.DeleteFunc(slices.Clone(c.values),
+					func(v string) bool { return slices.Contains(by.Choices, v) })) > 0 {
 					t.Errorf("%s: when %s is one of %q, and not of %q", s.Name, by.Name, c.values, by.Choices)
 				}
 			}
@@ -92,7 +96,8 @@ func TestTags(t *testing.T) {
 			_, layerwise := fieldOf(reflect.TypeFor[retexo.Config](), s.to)
 			_, closedForm := fieldOf(reflect.TypeFor[classmeans.Config](), s.to)
 			_, sampled := fieldOf(reflect.TypeFor[minibatch.Config](), s.to)
-			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd && !closedForm && !sampled {
+			if _, endToEnd := fieldOf(reflect.TypeFor[fullbatch.Config](), s.to); !layerwise && !endToEnd &&
+				!closedForm && !sampled {
 				t.Errorf("%s: no trainer has a field %s", s.Name, s.to)
 			}
 		}
@@ -144,7 +149,8 @@ func TestDefaults(t *testing.T) {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		for _, members := range [][]Member{nil, {{Name: "north", ID: "12D3", Addresses: []string{"/ip4/10.0.0.1/udp/4001/quic-v1"}}}} {
+		for _, members := range [][]Member{nil,
+			{{Name: "north", ID: "12D3", Addresses: []string{"/ip4/10.0.0.1/udp/4001/quic-v1"}}}} {
 			p.Members = members
 			text, err := p.MarshalYAML()
 			if err != nil {
@@ -153,10 +159,12 @@ func TestDefaults(t *testing.T) {
 			if again := read(t, string(text), nil); !reflect.DeepEqual(*again, p) {
 				t.Errorf("%s: of\n%s\ncomes %+v\nwant %+v", name, text, *again, p)
 			}
-			for setting, has := range map[string]bool{"hidden": p.Method != ClassMeans, "local_steps": p.Method == LayerWise, "batch_size": p.Method == MiniBatch,
+			for setting, has := range map[string]bool{"hidden": p.Method != ClassMeans,
+				"local_steps": p.Method == LayerWise, "batch_size": p.Method == MiniBatch,
 				"memory": members == nil && (p.Method == FullBatch || p.Method == MiniBatch)} {
 				if strings.Contains(string(text), "\n  "+setting+":") != has {
-					t.Errorf("%s: its text has settings that it does not read, or not those that it reads:\n%s", name, text)
+					t.Errorf("%s: its text has settings that it does not read, or not those that it reads:\n%s", name,
+						text)
 				}
 			}
 		}
@@ -194,7 +202,8 @@ func TestFanouts(t *testing.T) {
 	}
 	p := Defaults(FullBatch, "")
 	p.MiniBatch.Fanouts = []int{3}
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "mini_batch must be empty with method full-batch") {
+	if err := p.Validate(); err == nil ||
+		!strings.Contains(err.Error(), "mini_batch must be empty with method full-batch") {
 		t.Errorf("fanouts with method full-batch: %v", err)
 	}
 }
@@ -203,7 +212,8 @@ func TestFanouts(t *testing.T) {
 func TestSums(t *testing.T) {
 	p := Defaults(LayerWise, "")
 	p.LayerWise.Encoder, p.Federation().Sums, p.Federation().SecureSums = Encoder{Kind: "pca", K: 2}, "int8", "off"
-	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 4)}, Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
+	g := &graph.Graph{X: graph.Features{Dense: mat.New(4, 4)},
+		Labels: graph.Labels{Class: make([]int32, 4), Classes: 2}, Split: make([]graph.Split, 4)}
 	var err error
 	if g.Adj, err = graph.FromEdges(4, nil, nil, nil, graph.Build{}); err != nil {
 		t.Fatal(err)
@@ -217,7 +227,8 @@ func TestSums(t *testing.T) {
 		}
 	}
 	p.Federation().Sums, p.LayerWise.Updates = "int16", "int8"
-	if err := p.Check([]*shard.Shard{s}); err == nil || !strings.HasPrefix(err.Error(), "updates must be int16 or float32") {
+	if err := p.Check([]*shard.Shard{s}); err == nil ||
+		!strings.HasPrefix(err.Error(), "updates must be int16 or float32") {
 		t.Errorf("updates: %v", err)
 	}
 	for _, updates := range []string{"int16", "auto"} {
@@ -246,12 +257,16 @@ func TestUnread(t *testing.T) {
 		{"method: layer-wise\nmomentum: 0.9", "momentum applies only to solver sgd (got solver adam)"},
 		{"method: layer-wise\nsums: int8\nencoder: raw", "sums applies only to encoder pca (got encoder raw)"},
 		{"method: layer-wise\npca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca (got encoder raw)"},
-		{"correct_alpha: 0.5\nmethod: full-batch\npeers: 1", "correct_alpha applies only with correct_smooth (got correct_smooth 0)"},
+		{"correct_alpha: 0.5\nmethod: full-batch\npeers: 1",
+			"correct_alpha applies only with correct_smooth (got correct_smooth 0)"},
 		{"method: full-batch\nneighbours: 4", "neighbours: unknown setting of full-batch; it belongs to layer-wise"},
 		{"epsilon: 4\nmethod: layer-wise", "[1:1] epsilon: unknown setting of layer-wise; it belongs to class-means"},
-		{"method: layer-wise\nmin_class: 3\nencoder: raw", "min_class applies only to encoder pca:K+classes (got encoder raw)"},
-		{"method: mini-batch\nexchange: cover", "exchange: unknown setting of mini-batch; it belongs to class-means, layer-wise and full-batch"},
-		{"method: full-batch\npeers: 1\nmodel: mlp\nhops: 2", "hops applies only to model gcn, sage, gin, appnp or sign (got model mlp)"},
+		{"method: layer-wise\nmin_class: 3\nencoder: raw",
+			"min_class applies only to encoder pca:K+classes (got encoder raw)"},
+		{"method: mini-batch\nexchange: cover",
+			"exchange: unknown setting of mini-batch; it belongs to class-means, layer-wise and full-batch"},
+		{"method: full-batch\npeers: 1\nmodel: mlp\nhops: 2",
+			"hops applies only to model gcn, sage, gin, appnp or sign (got model mlp)"},
 	} {
 		p, err := Read(sections(c.given), nil, nil)
 		if err == nil {
@@ -266,13 +281,14 @@ func TestUnread(t *testing.T) {
 
 // TestAllFaultsAtOnce: one reading tells all.
 func TestAllFaultsAtOnce(t *testing.T) {
-	p, err := Read(sections("method: full-batch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nencoder: mlp\nmemory: -1\n"), nil, nil)
+	p, err := Read(sections("method: full-batch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nencoder: mlp\n"+
+		"memory: -1\n"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := fmt.Sprint(p.Validate())
-	for _, want := range []string{"layers must be at least 1 and at most 1000 (got 0)", "fetch must be sar, sa, oneshot or auto (got \"often\")",
-		"encoder must be raw", "memory must be at least 0"} {
+	for _, want := range []string{"layers must be at least 1 and at most 1000 (got 0)",
+		"fetch must be sar, sa, oneshot or auto (got \"often\")", "encoder must be raw", "memory must be at least 0"} {
 		if strings.Count(said, want) != 1 {
 			t.Errorf("%q is not once in\n%s", want, said)
 		}
@@ -286,14 +302,17 @@ func TestAllFaultsAtOnce(t *testing.T) {
 			t.Errorf("method %s without hops: %v", method, err)
 		}
 	}
-	for text, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": true, "sample:1": false, "sample:x": false, "sampled": false, "": false} {
+	for text, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": true, "sample:1": false,
+		"sample:x": false, "sampled": false, "": false} {
 		if _, err := Read(sections("method: full-batch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
 			t.Errorf("boundary %q: %v", text, err)
 		}
 	}
-	_, err = Read([]byte("method: layer-wise\nlayer_wise:\n  layers: many\n  lr: [1]\n  encoder: pca:0\ncolour: red\n"), map[string]string{"dropout": "much"}, nil)
+	_, err = Read([]byte("method: layer-wise\nlayer_wise:\n  layers: many\n  lr: [1]\n  encoder: pca:0\ncolour: red\n"),
+		map[string]string{"dropout": "much"}, nil)
 	said = fmt.Sprint(err)
-	for _, want := range []string{`[3:11] a value must be an integer (got "many")`, "[4:7] a value must be a number", "[5:12] encoder must be raw, mlp, or pca:K", "[6:1]", "colour", `dropout must be a number (got "much")`} {
+	for _, want := range []string{`[3:11] a value must be an integer (got "many")`, "[4:7] a value must be a number",
+		"[5:12] encoder must be raw, mlp, or pca:K", "[6:1]", "colour", `dropout must be a number (got "much")`} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in\n%s", want, said)
 		}
@@ -302,7 +321,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 
 // TestFormerNames: there was no version with other names, and none is accepted.
 func TestFormerNames(t *testing.T) {
-	for _, text := range []string{"carry: scores", "unit_sum: true", "teleport: 0.2", "silence: 3s", "peers:\n- name: north\n"} {
+	for _, text := range []string{"carry: scores", "unit_sum: true", "teleport: 0.2", "silence: 3s",
+		"peers:\n- name: north\n"} {
 		if _, err := Read([]byte(text+"\n"), nil, nil); err == nil {
 			t.Errorf("%s is accepted", text)
 		}
@@ -345,7 +365,8 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 	}
 }
 
-// TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot here.
+// TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot
+// here.
 func TestEveryFieldHasASetting(t *testing.T) {
 	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
 	fixed := []string{"Lambdas", "Spec.Units", "Spec.SiteShares.Scale", "Spec.SiteShares.Temperature", "Task",
@@ -353,7 +374,8 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		"Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width",
 		"Spec.Decoder.Relations"}
 	data := task{Features: 30, Classes: 4, Relations: 6}
-	if c, err := Defaults("", "").closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil || c.Adjacent != 30 {
+	if c, err := Defaults("", "").closedFormConfig(task{Features: 30, Numbered: true, Classes: 4}); err != nil ||
+		c.Adjacent != 30 {
 		t.Errorf("nodes without features must have 30 columns (got %d): %v", c.Adjacent, err)
 	}
 	linked := data // of which edges are predicted
@@ -404,7 +426,8 @@ func TestEveryFieldHasASetting(t *testing.T) {
 			mark(name, false)
 		}
 		for _, s := range Settings(p.Method) {
-			for _, text := range slices.Concat(others[s.Name], s.Choices, []string{"true", "false", "1", "2", "3", "0.5", "0.7", "2,3", "30s", "3s"}) {
+			for _, text := range slices.Concat(others[s.Name], s.Choices,
+				[]string{"true", "false", "1", "2", "3", "0.5", "0.7", "2,3", "30s", "3s"}) {
 				q := p
 				if q.set(s, text) != nil {
 					continue
@@ -445,10 +468,12 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	})
 	for trainer, fields := range reached {
 		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			closed := strings.HasPrefix(name, ".Spec.Closed.") || strings.HasPrefix(name, ".Spec.Encoder.Classes.") // follows from classmeans.Config and the labels
-			closed = closed || strings.HasPrefix(name, ".Classes.")                                                 // one recipe (classColumns)
+			// follows from classmeans.Config and the labels
+			closed := strings.HasPrefix(name, ".Spec.Closed.") || strings.HasPrefix(name, ".Spec.Encoder.Classes.")
+			closed = closed || strings.HasPrefix(name, ".Classes.") // one recipe (classColumns)
 			// of other methods
-			closed = closed || trainer == "minibatch.Config" && (name == ".Exchange" || name == ".Schedule.Total" || name == ".Links.Near")
+			closed = closed || trainer == "minibatch.Config" && (name == ".Exchange" || name == ".Schedule.Total" ||
+				name == ".Links.Near")
 			if !fields[name] && !closed && !slices.Contains(fixed, strings.TrimPrefix(name, ".")) {
 				t.Errorf("no setting changes %s of %s", name, trainer)
 			}
@@ -456,8 +481,8 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	}
 }
 
-// TestClassWeights: weights are those of the data's classes, by name or by number; others are refused, as are weights where
-// nothing reads them.
+// TestClassWeights: weights are those of the data's classes, by name or by number; others are refused, as are weights
+// where nothing reads them.
 func TestClassWeights(t *testing.T) {
 	named, numbered := task{Features: 3, Classes: 3, Names: []string{"a", "b=c", "d"}}, task{Features: 3, Classes: 3}
 	several, numbers := named, named
@@ -499,8 +524,10 @@ func TestClassWeights(t *testing.T) {
 			one, bad := p.endToEndConfig(c.data)
 			weights, err = one.ClassWeights, bad
 		}
-		if ok := c.fault == "" && err == nil || c.fault != "" && err != nil && strings.Contains(err.Error(), c.fault); !ok || !slices.Equal(weights, c.weights) {
-			t.Errorf("%q has weights %v, must be %v; its fault is %v, must be %q", c.text, weights, c.weights, err, c.fault)
+		if ok := c.fault == "" && err == nil || c.fault != "" && err != nil && strings.Contains(err.Error(),
+			c.fault); !ok || !slices.Equal(weights, c.weights) {
+			t.Errorf("%q has weights %v, must be %v; its fault is %v, must be %q", c.text, weights, c.weights, err,
+				c.fault)
 		}
 	}
 	if err := read(t, "class_weights: [yes=3, no=1, perhaps=2]\nmethod: full-batch", nil).Validate(); err != nil {
@@ -508,7 +535,8 @@ func TestClassWeights(t *testing.T) {
 	}
 }
 
-// TestManyFeatures: relations share matrices where nodes have many features, and settings that differ from the defaults stay.
+// TestManyFeatures: relations share matrices where nodes have many features, and settings that differ from the defaults
+// stay.
 func TestManyFeatures(t *testing.T) {
 	p := Defaults(FullBatch, "rgcn")
 	for _, test := range []struct {
@@ -527,7 +555,8 @@ func TestManyFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		if l := c.Spec.Layers[0]; l.Bases != test.bases || c.Optimizer.Decay != test.decay {
-			t.Errorf("%d features: %d bases and decay %g, must be %d and %g", test.features, l.Bases, c.Optimizer.Decay, test.bases, test.decay)
+			t.Errorf("%d features: %d bases and decay %g, must be %d and %g", test.features, l.Bases, c.Optimizer.Decay,
+				test.bases, test.decay)
 		}
 	}
 }

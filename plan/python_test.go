@@ -31,8 +31,8 @@ class Settings(TypedDict, total=False):
 		if s.Only == "join" || s.Experimental {
 			continue
 		}
-		kind := map[string]string{"text": "str", "integer": "int", "number": "float", "true or false": "bool", "duration": "str",
-			"list": "list[float]"}[s.Type]
+		kind := map[string]string{"text": "str", "integer": "int", "number": "float", "true or false": "bool",
+			"duration": "str", "list": "list[float]"}[s.Type]
 		if reflect.TypeFor[Plan]().FieldByIndex(s.field).Type == reflect.TypeFor[[]int]() {
 			kind = "list[int]"
 		}

@@ -61,7 +61,8 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	if len(plan.Members) > 0 {
 		for _, pair := range r.pairs {
 			if s, _ := Lookup(plan.Method, pair.Key.String()); s.ofOneSite() {
-				r.errs = append(r.errs, fmt.Errorf("%s is a setting of one site, not of the plan: use heddle join --%s", s.Name, s.Flag))
+				r.errs = append(r.errs, fmt.Errorf("%s is a setting of one site, not of the plan: use heddle join --%s",
+					s.Name, s.Flag))
 			}
 		}
 	}
@@ -77,8 +78,8 @@ type reader struct {
 	errs  []error
 }
 
-// settle takes what stands at a place of the text for a plan of method. Settings that stand elsewhere, or that the method
-// lacks, are faults.
+// settle takes what stands at a place of the text for a plan of method. Settings that stand elsewhere, or that the
+// method lacks, are faults.
 func (r *reader) settle(method string, pairs []*ast.MappingValueNode, place string) {
 	own := sectionOf(method)
 	for _, pair := range pairs {

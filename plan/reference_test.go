@@ -75,28 +75,33 @@ func settingsPage(texts map[string]string) []byte {
 	var b bytes.Buffer
 	b.WriteString(`# Settings
 
-This page is generated from the tags of ` + "`plan.Plan`" + `: ` + "`HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan`" + ` writes it.
+This page is generated from the tags of ` + "`plan.Plan`" + `: ` +
+		"`HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan`" + ` writes it.
 
 A settings file is YAML. Settings of a method are in its section, the common ones outside:
 
 ` + "```yaml\nmethod: layer-wise\nseed: 3\nlayer_wise:\n  rounds: 50\n  model: sage\n```" + `
 
-The flag of a setting is ` + "`--rounds 50`" + ` with any method, with dashes instead of underscores, and overrides the file. A setting that
+The flag of a setting is ` + "`--rounds 50`" +
+		` with any method, with dashes instead of underscores, and overrides the file. A setting that
 is not given has its default. A setting of another method is refused, and so is one that the run does not read, unless it has its
-default. Experimental settings are in a section ` + "`experimental:`" + ` of their section. They may change in any version and are not listed
+default. Experimental settings are in a section ` + "`experimental:`" +
+		` of their section. They may change in any version and are not listed
 here; the comments of ` + "`plan.Plan`" + ` describe them.
 `)
 	table := func(title, section string, method string) {
 		fmt.Fprintf(&b, "\n## %s\n\n| setting | value | default | meaning |\n|---|---|---|---|\n", title)
 		for _, s := range settings(method) {
 			if s.section == section && !s.Experimental {
-				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, valueOf(s), defaultsOf(s, method), meaning(s, method, texts))
+				fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", s.Name, valueOf(s), defaultsOf(s, method),
+					meaning(s, method, texts))
 			}
 		}
 	}
 	table("All methods", "", ClassMeans)
-	b.WriteString("| `members` | list | none | The sites of a run on several machines, in order, as `heddle plan` writes them: the first holds part 0. " +
-		"Each has a `name`, an `id` (as `heddle init` prints it) and `addresses` (multiaddresses at which it listens). |\n")
+	b.WriteString("| `members` | list | none | The sites of a run on several machines, in order, as `heddle plan` " +
+		"writes them: the first holds part 0. Each has a `name`, an `id` (as `heddle init` prints it) and " +
+		"`addresses` (multiaddresses at which it listens). |\n")
 	for _, method := range Methods() {
 		own := sectionOf(method)
 		table("Method "+method+": `"+own+":`", own, method)

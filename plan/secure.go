@@ -18,7 +18,8 @@ func (p Plan) Secure(peers int) bool {
 // checkSums adds what keeps so many peers from the sums that p asks for.
 func (p Plan) checkSums(peers int, errs *faults) {
 	if p.Secure(peers) && (peers < LeastSecure || peers > secagg.MostMembers) {
-		errs.add("secure_sums must be off with %d peers (got %s): secure sums take %d to %d sites", peers, p.Federation().SecureSums, LeastSecure, secagg.MostMembers)
+		errs.add("secure_sums must be off with %d peers (got %s): secure sums take %d to %d sites", peers,
+			p.Federation().SecureSums, LeastSecure, secagg.MostMembers)
 	}
 }
 
@@ -42,7 +43,8 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		for _, narrow := range []struct {
 			what, format string
 			read         bool
-		}{{"sums that find the encoder", p.Federation().Sums, p.Encoder().Kind == "pca" || p.Method == ClassMeans}, {"updates", p.LayerWise.Updates, p.Method == LayerWise}} {
+		}{{"sums that find the encoder", p.Federation().Sums, p.Encoder().Kind == "pca" || p.Method == ClassMeans},
+			{"updates", p.LayerWise.Updates, p.Method == LayerWise}} {
 			if narrow.format == Auto {
 				narrow.format = "int16"
 				if (p.Method == ClassMeans || narrow.what == "updates") && peers <= 8 {
@@ -55,14 +57,16 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		}
 		s.Form += "; each sum has a grid that follows from the sum of the peers' largest magnitudes"
 		s.Keys = "X25519 and ML-KEM-768, new for each session"
-		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless all %d other members of the sum pool what they know; all peers see the sums", s.Members-1)
+		s.Trust = fmt.Sprintf("nobody sees a single peer's part of a sum, unless all %d other members of the sum "+
+			"pool what they know; all peers see the sums", s.Members-1)
 	case peers == 2:
 		s.Trust = "the other site sees your sums: of a sum of two, each sees the other's part"
 	default:
 		s.Trust = "sums are in the clear: the peer that adds up a vector sees each peer's part of it"
 	}
 	if p.ClassMeans.Leaves > 0 {
-		s.Trust += fmt.Sprintf("; nobody sees a leaf's part, unless the %d peers that collect shares pool theirs", p.Collecting())
+		s.Trust += fmt.Sprintf("; nobody sees a leaf's part, unless the %d peers that collect shares pool theirs",
+			p.Collecting())
 	}
 	return s
 }

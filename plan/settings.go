@@ -84,7 +84,8 @@ type declaration struct {
 // read adds the settings of a struct that lies in as the fields section, when and field of in say.
 func (d *declaration) read(of reflect.Type, in Setting) {
 	for f := range of.Fields() {
-		s := Setting{section: in.section, field: append(slices.Clone(in.field), f.Index...), when: slices.Clone(in.when)}
+		s := Setting{section: in.section, field: append(slices.Clone(in.field), f.Index...),
+			when: slices.Clone(in.when)}
 		for clause := range strings.FieldsSeq(f.Tag.Get("when")) {
 			setting, values, _ := strings.Cut(clause, "=")
 			s.when = append(s.when, condition{setting, listOf(values)})
@@ -102,8 +103,10 @@ func (d *declaration) read(of reflect.Type, in Setting) {
 		}
 		d.group = cmp.Or(f.Tag.Get("group"), d.group)
 		s.Flag = cmp.Or(f.Tag.Get("flag"), strings.ReplaceAll(s.Name, "_", "-"))
-		s.Group, s.Type, s.Only, s.to, s.Default = d.group, typeName(f.Type), f.Tag.Get("only"), f.Tag.Get("to"), f.Tag.Get("default")
-		s.Choices, s.Rules, s.bounds = listOf(f.Tag.Get("choices")), strings.Fields(f.Tag.Get("rule")), parseInterval(f.Tag.Get("bounds"))
+		s.Group, s.Type, s.Only, s.to, s.Default = d.group, typeName(f.Type), f.Tag.Get("only"), f.Tag.Get("to"),
+			f.Tag.Get("default")
+		s.Choices, s.Rules, s.bounds = listOf(f.Tag.Get("choices")), strings.Fields(f.Tag.Get("rule")),
+			parseInterval(f.Tag.Get("bounds"))
 		s.Local, s.Experimental = f.Tag.Get("local") == "true", f.Tag.Get("experimental") == "true"
 		if s.Name == "model" {
 			s.Choices = models(d.method)
@@ -139,7 +142,8 @@ func unknown(method, name string) error {
 	if len(others) == 0 {
 		return fmt.Errorf("%s: unknown setting", name)
 	}
-	return fmt.Errorf("%s: unknown setting of %s; it belongs to %s", name, method, strings.Replace(either(others), " or ", " and ", 1))
+	return fmt.Errorf("%s: unknown setting of %s; it belongs to %s", name, method,
+		strings.Replace(either(others), " or ", " and ", 1))
 }
 
 // place is where s stands in a plan file: sections with points between.
@@ -343,7 +347,8 @@ func (p Plan) Validate() error {
 	if err := knownMethod(p.Method); err != nil {
 		return err
 	}
-	if usual := p.Usual(); slices.ContainsFunc(settings(p.Method), func(s Setting) bool { return s.decides() && p.fault(s, usual.Get(s)) != nil }) {
+	if usual := p.Usual(); slices.ContainsFunc(settings(p.Method),
+		func(s Setting) bool { return s.decides() && p.fault(s, usual.Get(s)) != nil }) {
 		_, errs := p.sound() // what must fit such a setting cannot be judged
 		return errors.Join(errs...)
 	}
@@ -399,7 +404,8 @@ func (p Plan) sound() (Plan, faults) {
 	var errs faults
 	q := p
 	for _, other := range Methods() {
-		if other != p.Method && slices.ContainsFunc(settings(other), func(s Setting) bool { return s.section != "" && !p.value(s).IsZero() }) {
+		if other != p.Method && slices.ContainsFunc(settings(other),
+			func(s Setting) bool { return s.section != "" && !p.value(s).IsZero() }) {
 			errs.add("%s must be empty with method %s", sectionOf(other), p.Method)
 		}
 	}
@@ -445,7 +451,8 @@ func (p *Plan) fault(s Setting, usual string) error {
 		value := p.Get(by)
 		if !c.holds(p) && (len(by.Choices) == 0 || value == by.Default ||
 			slices.Contains(by.Choices, value)) {
-			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(p.Method), by.Name, cmp.Or(value, "none"))
+			return fmt.Errorf("%s applies only %s (got %s %s)", s.Name, c.need(p.Method), by.Name,
+				cmp.Or(value, "none"))
 		}
 	}
 	choices, chosen := s.Choices, given
@@ -456,7 +463,8 @@ func (p *Plan) fault(s Setting, usual string) error {
 		chosen = p.Encoder().form()
 	case "task":
 		if p.Task.Links() && p.Method == ClassMeans {
-			return fmt.Errorf("task must be auto, classification or regression with class-means (got %s): links need a method of trained layers", given)
+			return fmt.Errorf("task must be auto, classification or regression with class-means (got %s): links need "+
+				"a method of trained layers", given)
 		}
 	}
 	if len(choices) > 0 && !slices.Contains(choices, chosen) {
@@ -464,7 +472,8 @@ func (p *Plan) fault(s Setting, usual string) error {
 	}
 	if s.Name == "init" {
 		if b, err := hex.DecodeString(given); err != nil || len(b) != sha256.Size {
-			return fmt.Errorf("init must be the SHA-256 of a model file, %d hexadecimal digits (got %q)", 2*sha256.Size, given)
+			return fmt.Errorf("init must be the SHA-256 of a model file, %d hexadecimal digits (got %q)", 2*sha256.Size,
+				given)
 		}
 	}
 	var errs []error

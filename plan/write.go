@@ -7,14 +7,15 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// MarshalYAML returns the settings that a run by p reads, and its members; of experimental settings only those that do not
-// have their default. Read yields the same plan from it; one with members has no settings of one site.
+// MarshalYAML returns the settings that a run by p reads, and its members; of experimental settings only those that do
+// not have their default. Read yields the same plan from it; one with members has no settings of one site.
 func (p Plan) MarshalYAML() ([]byte, error) {
 	items := map[string]yaml.MapSlice{} // by place
 	usual := p.Usual()
 	for _, s := range settings(p.Method) {
 		v := p.value(s)
-		if none := v.Kind() == reflect.Slice && v.Len() == 0; !p.reads(s) || none || len(p.Members) > 0 && s.ofOneSite() {
+		if none := v.Kind() == reflect.Slice && v.Len() == 0; !p.reads(s) || none ||
+			len(p.Members) > 0 && s.ofOneSite() {
 			continue
 		}
 		base := usual.Get(s)
@@ -26,7 +27,8 @@ func (p Plan) MarshalYAML() ([]byte, error) {
 		}
 	}
 	own := sectionOf(p.Method)
-	for _, of := range [][3]string{{own, "experimental", own + ".experimental"}, {"", own, own}, {"", "experimental", "experimental"}} {
+	for _, of := range [][3]string{{own, "experimental", own + ".experimental"}, {"", own, own},
+		{"", "experimental", "experimental"}} {
 		if in, name, place := of[0], of[1], of[2]; len(items[place]) > 0 {
 			items[in] = append(items[in], yaml.MapItem{Key: name, Value: items[place]})
 		}

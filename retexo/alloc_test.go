@@ -83,7 +83,8 @@ func TestRoundsTakeNoMemory(t *testing.T) {
 				}
 				t.Logf("%s, stage %d, %d steps: %g allocations, %.0f bytes", p.name(), stage, local, n, size)
 				if n > 8 || size > 2048 {
-					t.Errorf("%s, stage %d, %d local steps: %g allocations of %.0f bytes a round", p.name(), stage, local, n, size)
+					t.Errorf("%s, stage %d, %d local steps: %g allocations of %.0f bytes a round", p.name(), stage,
+						local, n, size)
 				}
 			}
 		}
@@ -122,8 +123,10 @@ func BenchmarkRound(b *testing.B) {
 	g := cora(b)
 	for _, peers := range []int{1, 4} {
 		for _, eval := range []int{1, 1 << 20} {
-			b.Run(map[int]string{1: "1peer", 4: "4peers"}[peers]+map[bool]string{true: "/validated"}[eval == 1], func(b *testing.B) {
-				c := config(b, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
+			b.Run(map[int]string{1: "1peer",
+				4: "4peers"}[peers]+map[bool]string{true: "/validated"}[eval == 1], func(b *testing.B) {
+				c := config(b, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 256,
+					Hops: 1, Dropout: 0.3})
 				c.Rounds, c.EvalEvery = b.N+1, eval
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()

@@ -41,7 +41,8 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	enc, x := t.model.Encoder, t.input
 	if c := t.config.Classes; c != nil {
 		within := classmeans.Within{Config: *c, Labels: t.Labels, Generation: t.Generation, OnEvent: t.Report}
-		if t.classes, err = within.Logits(ctx, enc.Classes, t.Whole, t.Group, t.Reducer); err != nil || t.config.Init != "" {
+		if t.classes, err = within.Logits(ctx, enc.Classes, t.Whole, t.Group, t.Reducer); err != nil ||
+			t.config.Init != "" {
 			return err // a model to start from keeps its components
 		}
 	}
@@ -73,10 +74,12 @@ func (t *Trainer) exchange(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	shared := w.Hop == 0 && w.Stage == 1 && t.base != t.full // both views' rows are the same, wherever each peer has them from
+	// both views' rows are the same, wherever each peer has them from
+	shared := w.Hop == 0 && w.Stage == 1 && t.base != t.full
 	if !shared {
 		err = t.full.fetch(ctx, t.sender, covers, l, w.Hop, what)
-	} else if err = t.base.fetch(ctx, t.sender, nil, l, 0, what); err == nil { // training does not see the whole graph in them
+	} else if err = t.base.fetch(ctx, t.sender, nil, l, 0, what); err == nil {
+		// training does not see the whole graph in them
 		err = t.full.adopt(ctx, t.sender, l, t.base)
 	}
 	if err != nil {
@@ -161,8 +164,8 @@ func (t *Trainer) outputs(v *view) (hidden, logits mat.Dense, next graph.Feature
 	return hidden, logits, graph.Features{Dense: hidden}
 }
 
-// enterViews makes next, the output of stage k over the whole graph, what the next stage sees, and if training sees less of the
-// graph, its own output.
+// enterViews makes next, the output of stage k over the whole graph, what the next stage sees, and if training sees
+// less of the graph, its own output.
 func (t *Trainer) enterViews(k int, next graph.Features) {
 	if t.base != t.full {
 		_, _, seen := t.outputs(t.training)
@@ -177,7 +180,8 @@ func (t *Trainer) enterViews(k int, next graph.Features) {
 
 // measure sums the metric of the finished stage over all validation and test nodes, and reports the end of the stage.
 func (t *Trainer) measure(ctx context.Context, w work) error {
-	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.Metric), BestRound: t.machine.Position().BestRound}
+	e := train.Event{Kind: train.StageEnd, Stage: w.Stage, Round: w.Round, Metric: string(t.Metric),
+		BestRound: t.machine.Position().BestRound}
 	if err := t.sumMetrics(ctx, t.id(ofStage, w), &e, func(split graph.Split) mat.Dense {
 		if split == graph.Val {
 			return t.stage.forward(t.stage.val)
@@ -189,22 +193,26 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	e.Sent = t.Sent()
 	t.Report(e)
 	curve := t.Measured.Stages[len(t.Measured.Stages)-1].Curve
-	if e.BestRound == t.config.Rounds && !t.hasty && !slices.ContainsFunc(curve, func(p train.Point) bool { return !(t.Metric.Gain(e.Val, p.Val) > 0) }) {
+	if e.BestRound == t.config.Rounds && !t.hasty && !slices.ContainsFunc(curve,
+		func(p train.Point) bool { return !(t.Metric.Gain(e.Val, p.Val) > 0) }) {
 		t.hasty = true
-		t.Report(train.Event{Kind: train.Warning, Stage: w.Stage, Text: "the best round is the last: more rounds or a larger lr may help"})
+		t.Report(train.Event{Kind: train.Warning, Stage: w.Stage,
+			Text: "the best round is the last: more rounds or a larger lr may help"})
 	}
 	return nil
 }
 
 // sumMetrics sums what e says of all validation and test nodes.
-func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Event, logits func(graph.Split) mat.Dense) (err error) {
+func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Event,
+	logits func(graph.Split) mat.Dense) (err error) {
 	final := eval.NewAccumulator(t.Metric, t.shard.Labels, eval.DefaultBins)
 	size := final.Size()
 	v := make([]int64, 2*size)
 	for k, split := range []graph.Split{graph.Val, graph.Test} {
 		batch{labels: t.shard.Labels.Select(t.shard.NodesIn(split))}.measure(final, v[k*size:], logits(split))
 	}
-	if err := t.reduce(ctx, &comm.Contribution{ID: id, Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
+	if err := t.reduce(ctx,
+		&comm.Contribution{ID: id, Counts: v, CountBits: t.countBits, Wide: final.Wide}); err != nil {
 		return err
 	}
 	if e.Val, e.ValLoss, _, err = t.readMetric(final, v[:size]); err == nil {

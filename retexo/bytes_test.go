@@ -54,8 +54,8 @@ func parameters(s nn.Spec, stage int) int {
 	return n
 }
 
-// metricBytes are those of the counts of a metric without ranking and of a mean loss, in 16 bits: the loss in four numbers of
-// five digits for 2 to 8 peers, the labels, the rows, the right ones, and three of each class.
+// metricBytes are those of the counts of a metric without ranking and of a mean loss, in 16 bits: the loss in four
+// numbers of five digits for 2 to 8 peers, the labels, the rows, the right ones, and three of each class.
 func metricBytes(classes int) int { return 2 * (4*5 + 1 + 2 + 3*classes) }
 
 // updates is the bytes that one peer adds to all sums of a run that no patience ends.
@@ -88,7 +88,8 @@ func updateBytes(c Config, m *nn.Model) int {
 			if k < len(s.Layers) || layer.Head != nil {
 				tensors += 2
 			}
-			fixed += c.Rounds * ((parameters(s, k)*map[string]int{"int16": 16, "int8": 8, "int4": 4}[c.Updates]+7)/8 + 4*tensors)
+			fixed += c.Rounds * ((parameters(s, k)*map[string]int{"int16": 16, "int8": 8, "int4": 4}[c.Updates]+7)/8 +
+				4*tensors)
 		}
 		evals := (c.Rounds + c.EvalEvery - 1) / c.EvalEvery
 		counts += (c.Rounds-evals)*8*(4+4) + evals*2*5*(4+4) // loss and labels
@@ -134,8 +135,9 @@ func halo(c Config, g *graph.Graph, shards []*shard.Shard, m *nn.Model) (n int) 
 	return n
 }
 
-// sparseBytes is the bytes of raw sparse rows after so many hops, of the pooled graph or of that without held-out nodes:
-// a code, and the shorter of all values and, for what is not zero, lengths, columns and values (one where all are equal).
+// sparseBytes is the bytes of raw sparse rows after so many hops, of the pooled graph or of that without held-out
+// nodes: a code, and the shorter of all values and, for what is not zero, lengths, columns and values (one where all
+// are equal).
 func sparseBytes(g *graph.Graph, shards []*shard.Shard, hops int, l nn.LayerSpec, c Config, training bool) (n int) {
 	adj := &g.Adj
 	if training {
@@ -144,7 +146,8 @@ func sparseBytes(g *graph.Graph, shards []*shard.Shard, hops int, l nn.LayerSpec
 	norm := map[string]graph.Norm{"gcn": graph.GCN, "sage": graph.Mean, "gin": graph.Loops}[l.Conv]
 	x := g.X.Sparse.Dense()
 	for range hops {
-		x = aggregate.Features(aggregate.Sum{}, graph.Normalise(adj, adj.Degrees(), norm), graph.Features{Dense: x}).Dense
+		x = aggregate.Features(aggregate.Sum{}, graph.Normalise(adj, adj.Degrees(), norm),
+			graph.Features{Dense: x}).Dense
 	}
 	for _, s := range shards {
 		for q, boundary := range s.Boundary {
@@ -190,15 +193,18 @@ func TestBytesEqualTheFormulas(t *testing.T) {
 					continue
 				}
 				for i, v := range variants {
-					p := Design{Model: model, Encoder: encoder, Components: 4, LayerOutput: []string{"hidden", "logits"}[i%2], Layers: 2, Hidden: 6, Hops: hops}
+					p := Design{Model: model, Encoder: encoder, Components: 4,
+						LayerOutput: []string{"hidden", "logits"}[i%2], Layers: 2, Hidden: 6, Hops: hops}
 					if model == "gat" {
 						p.Heads = 2
 					}
 					for _, o := range []toy{{}, {sparse: true}, {sparse: true, values: true, features: 60}} {
-						if (o.values || !o.sparse && v.name != "neighbours") && i > 0 || o.sparse && v.name == "neighbours" && encoder == "raw" {
+						if (o.values || !o.sparse && v.name != "neighbours") && i > 0 ||
+							o.sparse && v.name == "neighbours" && encoder == "raw" {
 							continue
 						}
-						t.Run(fmt.Sprintf("%s-%s-%d hops-%s-%t", model, encoder, hops, v.name, o.sparse), func(t *testing.T) {
+						t.Run(fmt.Sprintf("%s-%s-%d hops-%s-%t", model, encoder, hops, v.name,
+							o.sparse), func(t *testing.T) {
 							g := o.graph(t)
 							c := unmoved(configOf(t, g, p))
 							c.Rounds, c.PCAPasses = 4, 2
@@ -280,7 +286,8 @@ func TestOneWayRows(t *testing.T) {
 	if g.Adj, err = graph.FromEdges(90, src, dst, nil, graph.Build{Directed: true}); err != nil {
 		t.Fatal(err)
 	}
-	c := unmoved(configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 6, Hops: 2}))
+	c := unmoved(configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 6,
+		Hops: 2}))
 	shards := cut(t, g, "contiguous", 2)
 	if shards[0].Halo() != 0 || shards[1].Halo() != 45 {
 		t.Fatalf("%d and %d halo rows", shards[0].Halo(), shards[1].Halo())

@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// A checkpoint has, besides what a run state adds, all parameters, the optimiser, the best state of the stage at hand and its
-// frozen rows: nothing is computed or exchanged again on the way back, so the bits are those of a run that never
-// stopped.
+// A checkpoint has, besides what a run state adds, all parameters, the optimiser, the best state of the stage at hand
+// and its frozen rows: nothing is computed or exchanged again on the way back, so the bits are those of a run that
+// never stopped.
 
 // header is the small part of what this peer alone holds.
 type header struct {

@@ -19,18 +19,18 @@ import (
 // besideClasses is the config of a model whose layers see columns of classes beside components.
 func besideClasses(t *testing.T, g *graph.Graph, model string) Config {
 	t.Helper()
-	columns := classmeans.Config{Seed: 1, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes, Metric: "accuracy", RowNorm: "none",
-		Target: "labels", LeaveOut: "true", ClassRounds: 2, Hops: 2, Random: 4, Shrink: 3, MinClass: 2,
-		Lambdas: classmeans.Lambdas(), Exchange: "halo", Sums: "float32"}
+	columns := classmeans.Config{Seed: 1, Task: "single", Features: g.X.Cols(), Classes: g.Labels.Classes,
+		Metric: "accuracy", RowNorm: "none", Target: "labels", LeaveOut: "true", ClassRounds: 2, Hops: 2, Random: 4,
+		Shrink: 3, MinClass: 2, Lambdas: classmeans.Lambdas(), Exchange: "halo", Sums: "float32"}
 	layout := columns.Layout()
-	c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Heads: 2,
-		Dropout: 0.3, Classes: &layout})
+	c := configOf(t, g, Design{Model: model, Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8,
+		Hops: 1, Heads: 2, Dropout: 0.3, Classes: &layout})
 	c.Classes, c.KeepLast = &columns, true
 	return c
 }
 
-// TestColumnsOfClasses: the loss is the same for any number of peers, and the model on the whole graph, which leaves out own
-// parts as training did, gives the logits that training ended with.
+// TestColumnsOfClasses: the loss is the same for any number of peers, and the model on the whole graph, which leaves
+// out own parts as training did, gives the logits that training ended with.
 func TestColumnsOfClasses(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, model := range []string{"gcn", "sage", "gat"} {
@@ -58,8 +58,10 @@ func TestColumnsOfClasses(t *testing.T) {
 				for rank, s := range shards {
 					for i, row := range logits[rank]() {
 						for k, v := range row {
-							if w := whole.At(int(s.Global[i]), k); !(math.Abs(float64(v-w)) <= 1e-4*(1+math.Abs(float64(w)))) {
-								t.Fatalf("%d parts: logit %d of node %d is %v, must be %v as on the whole graph", parts, k, s.Global[i], v, w)
+							if w := whole.At(int(s.Global[i]),
+								k); !(math.Abs(float64(v-w)) <= 1e-4*(1+math.Abs(float64(w)))) {
+								t.Fatalf("%d parts: logit %d of node %d is %v, must be %v as on the whole graph", parts,
+									k, s.Global[i], v, w)
 							}
 						}
 					}
@@ -69,7 +71,8 @@ func TestColumnsOfClasses(t *testing.T) {
 	}
 }
 
-// TestColumnsOfClassesAreResumed: a run that stops in any layer goes on to the same bits, with the columns of its checkpoint.
+// TestColumnsOfClassesAreResumed: a run that stops in any layer goes on to the same bits, with the columns of its
+// checkpoint.
 func TestColumnsOfClassesAreResumed(t *testing.T) {
 	g := toy{}.graph(t)
 	c := besideClasses(t, g, "sage")
@@ -84,8 +87,8 @@ func TestColumnsOfClassesAreResumed(t *testing.T) {
 	}
 }
 
-// TestFewOfEachClass: where most classes have fewer training nodes than min_class, the columns are zeros and a warning says
-// so, whatever the number of peers; the layers are trained all the same.
+// TestFewOfEachClass: where most classes have fewer training nodes than min_class, the columns are zeros and a warning
+// says so, whatever the number of peers; the layers are trained all the same.
 func TestFewOfEachClass(t *testing.T) {
 	g := toy{}.graph(t)
 	c := besideClasses(t, g, "gcn")
@@ -96,7 +99,8 @@ func TestFewOfEachClass(t *testing.T) {
 			on(tr, train.Warning, func(e train.Event) { said[rank] += e.Text })
 		})
 		for rank, text := range said {
-			if !strings.Contains(text, "the layers see no columns of classes: most classes must have 1000 training nodes (min_class) for class means") {
+			if !strings.Contains(text, "the layers see no columns of classes: most classes must have 1000 training "+
+				"nodes (min_class) for class means") {
 				t.Errorf("peer %d of %d warns %q", rank, parts, text)
 			}
 		}
@@ -143,7 +147,8 @@ func TestColumnsOfClassesApply(t *testing.T) {
 	} {
 		c := besideClasses(t, g, "gcn")
 		change(&c)
-		if err := errors.Join(c.Validate(), c.Spec.Validate()); err == nil || !strings.Contains(err.Error(), "classes") {
+		if err := errors.Join(c.Validate(), c.Spec.Validate()); err == nil ||
+			!strings.Contains(err.Error(), "classes") {
 			t.Errorf("%s: the error is %v, must be of the columns of classes", name, err)
 		}
 	}

@@ -35,15 +35,16 @@ type Config struct {
 	// int16. What rounding leaves out of a peer's update, it adds to its next one (error feedback).
 	Updates string `json:"updates,omitempty"`
 
-	// Classes is a closed form whose logits are columns of what the first layer sees, as Spec.Encoder.Classes has them; nil:
-	// there are none, and WithoutClasses says why where the plan asks for them.
+	// Classes is a closed form whose logits are columns of what the first layer sees, as Spec.Encoder.Classes has them;
+	// nil: there are none, and WithoutClasses says why where the plan asks for them.
 	Classes        *classmeans.Config `json:"classes,omitempty"`
 	WithoutClasses string             `json:"-"`
 
 	// EnoughLabels is from how many training labels on no weight decays, whatever Optimizer.Decay says; 0: never.
 	EnoughLabels int `json:"enough_labels,omitempty"`
 
-	KeepLast bool `json:"keep_last,omitempty"` // the model has all layers, even if it validates better without the last ones
+	// the model has all layers, even if it validates better without the last ones
+	KeepLast bool `json:"keep_last,omitempty"`
 }
 
 // Defaults returns the default configuration of spec.
@@ -145,15 +146,19 @@ func (c Config) Validate() error {
 	fault(c.LocalSteps < 1, "local_steps must be at least 1 (got %d)", c.LocalSteps)
 	fault(c.Neighbours < 0, "neighbours must be at least 0 (got %d)", c.Neighbours)
 	typed := slices.ContainsFunc(c.Spec.Layers, func(l nn.LayerSpec) bool { return l.Relations > 0 })
-	fault(c.Neighbours > 0 && c.Inductive && typed, "neighbours must be 0 with inductive where edges have types (got %d): a checkpoint of that view lacks the types", c.Neighbours)
+	fault(c.Neighbours > 0 && c.Inductive && typed, "neighbours must be 0 with inductive where edges have types "+
+		"(got %d): a checkpoint of that view lacks the types", c.Neighbours)
 	fault(c.Exchange == "cover" && (c.Inductive || c.Neighbours > 0),
-		"exchange must be halo or auto where training sees another graph (got cover with inductive %t, neighbours %d): the halo's rows serve both", c.Inductive, c.Neighbours)
+		"exchange must be halo or auto where training sees another graph (got cover with inductive %t, neighbours "+
+			"%d): the halo's rows serve both", c.Inductive, c.Neighbours)
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)
-		fault(ok && !conv.LayerWise, "model must be one that can be trained layer by layer (got %s in layers[%d]): it is trained end to end only", l.Conv, i)
+		fault(ok && !conv.LayerWise, "model must be one that can be trained layer by layer (got %s in layers[%d]): "+
+			"it is trained end to end only", l.Conv, i)
 	}
-	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every local step; use norm (of each row)")
+	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers at every "+
+		"local step; use norm (of each row)")
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault((c.Classes != nil) != (c.Spec.Encoder.Classes != nil) || c.Classes != nil && c.Inductive,
 		"classes must be given with the encoder's columns of classes, without inductive")

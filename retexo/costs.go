@@ -9,7 +9,8 @@ import (
 func (t *Trainer) costs() (all []linear.Cost) {
 	spec := t.config.Spec
 	if spec.Encoder.Kind == "pca" {
-		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Components(spec.Classes), t.config.PCAPasses))
+		all = append(all, linear.ComponentsCost(spec.Features, spec.Encoder.Components(spec.Classes),
+			t.config.PCAPasses))
 	}
 	return all
 }
@@ -38,7 +39,8 @@ func (t *Trainer) warnOfCosts() {
 		bytes += hops * boundary * t.sender.RowLen(l.In)
 	}
 	if bytes >= manyRowBytes {
-		t.Log(train.Warning, "this peer will send up to %d MB of rows, of %d nodes: encoder pca makes them narrower", bytes/1e6, boundary)
+		t.Log(train.Warning, "this peer will send up to %d MB of rows, of %d nodes: encoder pca makes them narrower",
+			bytes/1e6, boundary)
 	}
 	for _, c := range t.costs() {
 		if text := c.Warning(); text != "" {

@@ -13,7 +13,8 @@ import (
 // long one is announced once.
 func TestCostsBeforeAnythingTravels(t *testing.T) {
 	g := toy{features: 5000, sparse: true}.graph(t)
-	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 1000, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 1000, LayerOutput: "hidden", Layers: 1,
+		Hidden: 1, Hops: 1})
 	s := cut(t, g, "random", 2)[0]
 	start := func() (*Trainer, error) {
 		m, err := c.NewModel()
@@ -33,7 +34,8 @@ func TestCostsBeforeAnythingTravels(t *testing.T) {
 	tr.join(group, group)
 	tr.warnOfCosts()
 	tr.warnOfCosts()
-	if len(said) != 1 || !strings.HasPrefix(said[0], "warning: encoder pca:1000 over 5000 features takes about") || group.Bytes().Total() != 0 {
+	if len(said) != 1 || !strings.HasPrefix(said[0], "warning: encoder pca:1000 over 5000 features takes about") ||
+		group.Bytes().Total() != 0 {
 		t.Errorf("said %q after %d bytes, want one warning before any", said, group.Bytes().Total())
 	}
 	s.HaloPtr, s.Boundary = []int{0, 0, 1 << 19}, [][]int32{nil, make([]int32, 1<<19)}
@@ -41,7 +43,8 @@ func TestCostsBeforeAnythingTravels(t *testing.T) {
 	if tr.warnOfCosts(); len(said) != 2 || !strings.Contains(said[0], "up to 4194 MB of rows, of 524288 nodes") {
 		t.Errorf("said %q, want a warning of the rows", said)
 	}
-	c = configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 1025, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
+	c = configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 1025, LayerOutput: "hidden", Layers: 1,
+		Hidden: 1, Hops: 1})
 	if _, err := start(); err == nil || !strings.Contains(err.Error(), "components must be at most 1024") {
 		t.Errorf("%v, want that 1025 components are refused", err)
 	}

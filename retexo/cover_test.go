@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestCoverIsRows holds what is trained by covers to what is trained by rows, over random graphs of every kind and 1 to 7
-// peers, and the bytes of rows to one row for each message of a least cover.
+// TestCoverIsRows holds what is trained by covers to what is trained by rows, over random graphs of every kind and 1 to
+// 7 peers, and the bytes of rows to one row for each message of a least cover.
 func TestCoverIsRows(t *testing.T) {
 	plans := []Design{
 		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
@@ -25,7 +25,8 @@ func TestCoverIsRows(t *testing.T) {
 	}
 	for i, p := range plans {
 		for peers := 1 + i%2; peers <= 7; peers += 2 {
-			o := toy{seed: uint64(i*7 + peers), degree: 2 + i%3, directed: peers%2 == 1, hasWeights: i%2 == 0, sparse: peers%3 == 0, values: i%2 == 1}
+			o := toy{seed: uint64(i*7 + peers), degree: 2 + i%3, directed: peers%2 == 1, hasWeights: i%2 == 0,
+				sparse: peers%3 == 0, values: i%2 == 1}
 			t.Run(fmt.Sprintf("%s-%d", p.name(), peers), func(t *testing.T) {
 				t.Parallel()
 				g := o.graph(t)
@@ -39,7 +40,9 @@ func TestCoverIsRows(t *testing.T) {
 				if a, b := got.result[0].Final().TestLoss, want.result[0].Final().TestLoss; !(math.Abs(a-b) <= 1e-4*b) {
 					t.Errorf("test loss %g, by rows %g", a, b)
 				}
-				if again := mustTrain(t, c, shards, nil); again.bytes != got.bytes || train.Digest(again.models[0].Params()[0].Value.Data) != train.Digest(got.models[0].Params()[0].Value.Data) {
+				if again := mustTrain(t, c, shards, nil); again.bytes != got.bytes ||
+					train.Digest(again.models[0].Params()[0].Value.Data) != train.Digest(
+						got.models[0].Params()[0].Value.Data) {
 					t.Error("trained again it is not the same")
 				}
 				if o.sparse && p.Encoder == "raw" || p.Model == "sage-pool" {
@@ -104,11 +107,13 @@ func TestAutoWeighsBytes(t *testing.T) {
 	// One sum in place of some forty rows.
 	g, shards := hub(t, toy{})
 	wide := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
-	if auto, cover, halo := bytes(wide, shards, "auto"), bytes(wide, shards, "cover"), bytes(wide, shards, "halo"); auto != cover || 10*auto.Halo > halo.Halo {
-		t.Errorf("auto %d bytes, cover %d, halo %d: want those of cover, a tenth of halo", auto.Halo, cover.Halo, halo.Halo)
+	if auto, cover, halo := bytes(wide, shards, "auto"), bytes(wide, shards, "cover"),
+		bytes(wide, shards, "halo"); auto != cover || 10*auto.Halo > halo.Halo {
+		t.Errorf("auto %d bytes, cover %d, halo %d: want those of cover, a tenth of halo", auto.Halo, cover.Halo,
+			halo.Halo)
 	}
-	// Three nodes of 20 words each have edges into the same two: two sums of 60 words and their values in place of three
-	// rows, which all have the same value.
+	// Three nodes of 20 words each have edges into the same two: two sums of 60 words and their values in place of
+	// three rows, which all have the same value.
 	g = bags(t)
 	shards, err := shard.Cut(g, []int32{0, 0, 0, 1, 1, 1}, 2)
 	if err != nil {
@@ -116,8 +121,10 @@ func TestAutoWeighsBytes(t *testing.T) {
 	}
 	agreed, _ := covered(shards)
 	raw := configOf(t, g, Design{Model: "sage", Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
-	if auto, cover, halo := bytes(raw, shards, "auto"), bytes(raw, shards, "cover"), bytes(raw, shards, "halo"); auto.Halo != halo.Halo+int64(agreed) || cover.Halo < halo.Halo+100 {
-		t.Errorf("bags of words: auto %d bytes, cover %d, halo %d: want auto to keep to rows, but for having agreed", auto.Halo, cover.Halo, halo.Halo)
+	if auto, cover, halo := bytes(raw, shards, "auto"), bytes(raw, shards, "cover"),
+		bytes(raw, shards, "halo"); auto.Halo != halo.Halo+int64(agreed) || cover.Halo < halo.Halo+100 {
+		t.Errorf("bags of words: auto %d bytes, cover %d, halo %d: want auto to keep to rows, but for having agreed",
+			auto.Halo, cover.Halo, halo.Halo)
 	}
 	// Validation nodes absent from training: two views, whose rows are the same.
 	inductive := wide
@@ -134,7 +141,8 @@ func TestAutoWeighsBytes(t *testing.T) {
 
 // bags is six nodes with features of 20 words: three have edges into the same two.
 func bags(t *testing.T) *graph.Graph {
-	g := &graph.Graph{Name: "bags", Labels: graph.Labels{Classes: 2, Class: []int32{0, 1, 0, 1, 0, 1}}, Split: make([]graph.Split, 6)}
+	g := &graph.Graph{Name: "bags", Labels: graph.Labels{Classes: 2, Class: []int32{0, 1, 0, 1, 0, 1}},
+		Split: make([]graph.Split, 6)}
 	for i := range g.Split {
 		g.Split[i] = []graph.Split{graph.Train, graph.Val, graph.Test}[i%3]
 	}
@@ -146,7 +154,8 @@ func bags(t *testing.T) *graph.Graph {
 	}
 	g.X = graph.Features{Sparse: sparseOf(x)}
 	var err error
-	if g.Adj, err = graph.FromEdges(6, []int32{0, 1, 2, 0, 1, 2}, []int32{3, 3, 3, 4, 4, 4}, nil, graph.Build{Directed: true}); err != nil {
+	if g.Adj, err = graph.FromEdges(6, []int32{0, 1, 2, 0, 1, 2}, []int32{3, 3, 3, 4, 4, 4}, nil,
+		graph.Build{Directed: true}); err != nil {
 		t.Fatal(err)
 	}
 	return g

@@ -11,20 +11,22 @@ import (
 // Design describes a model that is trained layer by layer in a user's words; Spec turns it into layers. nn.Architecture
 // is its counterpart for models that are trained end to end.
 type Design struct {
-	Model            string         // the name of an nn.Convolution that is trained layer by layer
-	Encoder          string         // "raw", "pca" (Components of them) or "mlp"
-	Components       int            // encoder pca; at least 1
-	LayerOutput      string         // "hidden": rows of width Hidden, after norm and activation, travel; "logits": rows of C logits do
-	Layers           int            // graph layers, 1 to 1000
-	Hidden           int            // H, width of all layers but the last, and of the encoder mlp; at least 1
-	Hops             int            // aggregations before a layer, at least 1
-	Heads            int            // of attention, in all layers; their widths add up to Hidden
-	Dropout          float32        // of each layer's input, [0, 1)
-	AttentionDropout float32        // [0, 1)
-	RowNorm          string         // by which the features of a node are divided: "l1", "l2"; else none
-	Residual         bool           // a layer's own input is added to its output
-	EdgeColumns      int            // of the edges, which a convolution that reads them takes
-	Classes          *closed.Layout // encoder pca: of the closed form whose logits stand beside the components; nil: none
+	Model      string // the name of an nn.Convolution that is trained layer by layer
+	Encoder    string // "raw", "pca" (Components of them) or "mlp"
+	Components int    // encoder pca; at least 1
+	// "hidden": rows of width Hidden, after norm and activation, travel; "logits": rows of C logits do
+	LayerOutput      string
+	Layers           int     // graph layers, 1 to 1000
+	Hidden           int     // H, width of all layers but the last, and of the encoder mlp; at least 1
+	Hops             int     // aggregations before a layer, at least 1
+	Heads            int     // of attention, in all layers; their widths add up to Hidden
+	Dropout          float32 // of each layer's input, [0, 1)
+	AttentionDropout float32 // [0, 1)
+	RowNorm          string  // by which the features of a node are divided: "l1", "l2"; else none
+	Residual         bool    // a layer's own input is added to its output
+	EdgeColumns      int     // of the edges, which a convolution that reads them takes
+	// encoder pca: of the closed form whose logits stand beside the components; nil: none
+	Classes *closed.Layout
 }
 
 // maxLayers bounds what a design, which others write, makes this peer allocate.
@@ -39,7 +41,8 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 		return nn.Spec{}, err
 	}
 	logits := d.LayerOutput == "logits"
-	s := nn.Spec{Task: task, Features: features, Classes: classes, LayerOutput: nn.Hidden, Encoder: nn.EncoderSpec{Kind: d.Encoder, L1Norm: d.RowNorm == "l1", L2Norm: d.RowNorm == "l2"}}
+	s := nn.Spec{Task: task, Features: features, Classes: classes, LayerOutput: nn.Hidden,
+		Encoder: nn.EncoderSpec{Kind: d.Encoder, L1Norm: d.RowNorm == "l1", L2Norm: d.RowNorm == "l2"}}
 	switch e := &s.Encoder; d.Encoder {
 	case "raw":
 		e.Out = features
@@ -89,9 +92,12 @@ func (d Design) validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault(d.Encoder != "raw" && d.Encoder != "pca" && d.Encoder != "mlp", "encoder must be raw, pca or mlp (got %q)", d.Encoder)
-	fault(d.Encoder == "pca" && d.Components < 1, "components must be at least 1 with encoder pca (got %d)", d.Components)
-	fault(d.LayerOutput != "hidden" && d.LayerOutput != "logits", "layer_output must be hidden or logits (got %q)", d.LayerOutput)
+	fault(d.Encoder != "raw" && d.Encoder != "pca" && d.Encoder != "mlp", "encoder must be raw, pca or mlp (got %q)",
+		d.Encoder)
+	fault(d.Encoder == "pca" && d.Components < 1, "components must be at least 1 with encoder pca (got %d)",
+		d.Components)
+	fault(d.LayerOutput != "hidden" && d.LayerOutput != "logits", "layer_output must be hidden or logits (got %q)",
+		d.LayerOutput)
 	fault(d.Layers < 1 || d.Layers > maxLayers, "layers must be 1 to %d (got %d)", maxLayers, d.Layers)
 	fault(d.Hidden < 1, "hidden must be at least 1 (got %d)", d.Hidden)
 	fault(d.Hops < 1, "hops must be at least 1 (got %d)", d.Hops)

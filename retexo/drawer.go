@@ -24,7 +24,8 @@ type drawer struct {
 func newDrawer(v *view, l *nn.Layer, s *shard.Shard, n int, key rng.Key) *drawer {
 	e := v.SampledEdges(s, l, v.SourceEdges(l, v.own.Sparse != nil), l.Spec.EdgeColumns > 0)
 	c := sample.Config{Kind: "neighbour", Fanouts: []int{n}}
-	return &drawer{view: v, layer: l, shard: s, key: key, sampler: sample.New(c, e), builder: sample.NewBuilder(len(s.Global), e)}
+	return &drawer{view: v, layer: l, shard: s, key: key, sampler: sample.New(c, e),
+		builder: sample.NewBuilder(len(s.Global), e)}
 }
 
 // input returns the layer's input for the given owned nodes in a round.
@@ -36,7 +37,8 @@ func (d *drawer) input(rows []int32, round int) nn.Input {
 	}
 	x := d.view.src.Select(b.Nodes)
 	if d.layer.Frozen() {
-		return nn.Input{X: d.view.own.Select(rows), Z: aggregate.Features(d.layer.Conv.Agg, edges, x), Nodes: globals(d.shard, rows)}
+		return nn.Input{X: d.view.own.Select(rows), Z: aggregate.Features(d.layer.Conv.Agg, edges, x),
+			Nodes: globals(d.shard, rows)}
 	}
 	return nn.Input{G: edges, EdgeX: b.EdgeX[0], X: x, Nodes: globals(d.shard, b.Nodes)}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestColumnsOfEdges: layers that read the columns of edges train layer by layer to the same model whatever the parts: an
-// edge's columns are at the owner of its destination.
+// TestColumnsOfEdges: layers that read the columns of edges train layer by layer to the same model whatever the parts:
+// an edge's columns are at the owner of its destination.
 func TestColumnsOfEdges(t *testing.T) {
 	g := toy{}.graph(t)
 	for i := range g.N() {
@@ -23,9 +23,12 @@ func TestColumnsOfEdges(t *testing.T) {
 		g.EdgeX.Data[k] = float32(rng.New(6).Normal(uint64(k)))
 	}
 	for _, d := range []Design{
-		{Model: "gine", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3, EdgeColumns: 2},
-		{Model: "gine", Encoder: "pca", Components: 4, LayerOutput: "logits", Layers: 1, Hidden: 8, Hops: 1, EdgeColumns: 2},
-		{Model: "gatv2", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1, EdgeColumns: 2},
+		{Model: "gine", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3,
+			EdgeColumns: 2},
+		{Model: "gine", Encoder: "pca", Components: 4, LayerOutput: "logits", Layers: 1, Hidden: 8, Hops: 1,
+			EdgeColumns: 2},
+		{Model: "gatv2", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1,
+			EdgeColumns: 2},
 	} {
 		t.Run(d.name(), func(t *testing.T) {
 			c := configOf(t, g, d)

@@ -82,8 +82,10 @@ func TestNoTrainingNode(t *testing.T) {
 			g.Split[i] = graph.None
 		}
 	}
-	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 1})
-	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3, netsim.Config{}).Transports(), nil)
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1,
+		Hops: 1})
+	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3),
+		netsim.New(3, netsim.Config{}).Transports(), nil)
 	for rank, err := range errs {
 		if err == nil || !strings.Contains(err.Error(), "no peer has a training node") {
 			t.Errorf("peer %d: %v", rank, err)
@@ -91,8 +93,8 @@ func TestNoTrainingNode(t *testing.T) {
 	}
 }
 
-// TestNothingToValidate trains where no node is for validation and no class has a training node to spare: the last state
-// is taken, and a warning says so.
+// TestNothingToValidate trains where no node is for validation and no class has a training node to spare: the last
+// state is taken, and a warning says so.
 func TestNothingToValidate(t *testing.T) {
 	g := toy{}.graph(t)
 	for i := range g.Split {
@@ -116,8 +118,8 @@ func TestNothingToValidate(t *testing.T) {
 	}
 }
 
-// TestHeldOutNodesValidate: where no peer has a validation node, the same training nodes validate whatever the number of
-// peers, in the same run as where they are marked for validation; and after a resume as well.
+// TestHeldOutNodesValidate: where no peer has a validation node, the same training nodes validate whatever the number
+// of peers, in the same run as where they are marked for validation; and after a resume as well.
 func TestHeldOutNodesValidate(t *testing.T) {
 	for _, multi := range []bool{false, true} {
 		for _, inductive := range []bool{false, true} {
@@ -127,7 +129,8 @@ func TestHeldOutNodesValidate(t *testing.T) {
 					g.Split[i] = graph.Train
 				}
 			}
-			c := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1})
+			c := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2,
+				Hidden: 8, Hops: 1})
 			c.Inductive, c.Balanced = inductive, !multi
 			if multi {
 				c.Metric = "micro-f1"
@@ -143,7 +146,8 @@ func TestHeldOutNodesValidate(t *testing.T) {
 				t.Fatalf("%+v, %v", counts, err)
 			}
 			marked.Split = counts.HoldOut(shard.Whole(g)).Split
-			sameCurve(t, "marked nodes", first.Curve(), mustTrain(t, c, cut(t, &marked, "random", 1), nil).result[0].Curve(), 0)
+			sameCurve(t, "marked nodes", first.Curve(),
+				mustTrain(t, c, cut(t, &marked, "random", 1), nil).result[0].Curve(), 0)
 			for _, peers := range []int{2, 7} {
 				warnings := atomic.Int32{}
 				got := mustTrain(t, c, cut(t, g, "random", peers), func(_ int, tr *Trainer) {
@@ -153,7 +157,8 @@ func TestHeldOutNodesValidate(t *testing.T) {
 						}
 					})
 				})
-				sameCurve(t, fmt.Sprintf("multi %t, %d peers", multi, peers), first.Curve(), got.result[0].Curve(), 1e-4)
+				sameCurve(t, fmt.Sprintf("multi %t, %d peers", multi, peers), first.Curve(), got.result[0].Curve(),
+					1e-4)
 				if int(warnings.Load()) != peers {
 					t.Errorf("%d of %d peers warn", warnings.Load(), peers)
 				}
@@ -168,11 +173,12 @@ type alone struct{}
 // Reduce implements comm.Reducer.
 func (alone) Reduce(context.Context, *comm.Contribution) (r comm.Reduced, err error) { return r, nil }
 
-// TestLostPeer loses a peer in each kind of work. Nobody hangs; everybody's error is a PeerError; one at least names the
-// lost one, and those that name another name one that had gone for this reason.
+// TestLostPeer loses a peer in each kind of work. Nobody hangs; everybody's error is a PeerError; one at least names
+// the lost one, and those that name another name one that had gone for this reason.
 func TestLostPeer(t *testing.T) {
 	g := toy{sparse: true}.graph(t)
-	trained := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2})
+	trained := configOf(t, g, Design{Model: "sage", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2,
+		Hidden: 8, Hops: 2})
 	trained.Inductive, trained.Rounds = true, 3
 	for kind := doHello; kind < doFinish; kind++ {
 		if kind == doRestore || kind == doAggregate || kind == doApply {
@@ -193,7 +199,8 @@ func TestLostPeer(t *testing.T) {
 					once()
 				}
 			}}
-			_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 4), transports, func(rank int, tr *Trainer) {
+			_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random",
+				4), transports, func(rank int, tr *Trainer) {
 				trainers[rank] = tr
 				if kind == doSync { // corrupt, so that there is one
 					on(tr, train.RoundEnd, func(info train.Event) {
@@ -222,17 +229,20 @@ func TestLostPeer(t *testing.T) {
 	}
 }
 
-// TestSyncMendsParameters moves a value of one peer's parameters in mid-run as rounding does, before a round's step. The
-// next round notices and does not commit; all take the majority's, the run goes on, and its bits are those of a run in which
-// nothing happened.
+// TestSyncMendsParameters moves a value of one peer's parameters in mid-run as rounding does, before a round's step.
+// The next round notices and does not commit; all take the majority's, the run goes on, and its bits are those of a run
+// in which nothing happened.
 func TestSyncMendsParameters(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, local := range []int{1, 3} {
 		updates := map[int]string{1: "int8"}[local]
-		for _, at := range []train.Position{{Stage: 1, Round: 3}, {Stage: 2, Round: 0}, {Stage: 2, Round: 9}} { // the last: found by Evaluate
+		// the last: found by Evaluate
+		for _, at := range []train.Position{{Stage: 1, Round: 3}, {Stage: 2, Round: 0}, {Stage: 2, Round: 9}} {
 			for _, corrupted := range []int{0, 2} {
-				t.Run(fmt.Sprintf("%d steps, stage %d, round %d, peer %d", local, at.Stage, at.Round, corrupted), func(t *testing.T) {
-					c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3})
+				t.Run(fmt.Sprintf("%d steps, stage %d, round %d, peer %d", local, at.Stage, at.Round,
+					corrupted), func(t *testing.T) {
+					c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2,
+						Hidden: 8, Hops: 1, Dropout: 0.3})
 					c.LocalSteps, c.Updates = local, updates
 					shards := cut(t, g, "random", 3)
 					want := mustTrain(t, c, shards, nil)
@@ -249,7 +259,8 @@ func TestSyncMendsParameters(t *testing.T) {
 						on(tr, train.Resync, func(e train.Event) {
 							mu.Lock()
 							defer mu.Unlock()
-							seen = append(seen, fmt.Sprintf("stage %d, round %d from %d for %d", e.Stage, e.Round, e.Peer, e.Other))
+							seen = append(seen,
+								fmt.Sprintf("stage %d, round %d from %d for %d", e.Stage, e.Round, e.Peer, e.Other))
 							if e.Differed != (rank == corrupted) || e.Differed != (e.Distance > 0) {
 								t.Errorf("peer %d was told %+v", rank, e)
 							}
@@ -283,7 +294,8 @@ func TestSyncGivesUp(t *testing.T) {
 		on(tr, train.RoundEnd, func(_ train.Event) { spoil() })
 		on(tr, train.Resync, func(_ train.Event) { spoil() })
 	})
-	if err == nil || !strings.Contains(err.Error(), "parameters of peer 1 still differ from those of peer 0 after 3 syncs") {
+	if err == nil ||
+		!strings.Contains(err.Error(), "parameters of peer 1 still differ from those of peer 0 after 3 syncs") {
 		t.Error(err)
 	}
 }
@@ -297,7 +309,8 @@ func TestCancel(t *testing.T) {
 		if round < 0 {
 			cancel()
 		}
-		_, errs := trainOver(ctx, func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3, netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
+		_, errs := trainOver(ctx, func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3,
+			netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
 			on(tr, train.RoundEnd, func(info train.Event) {
 				if rank == 1 && info.Round == round {
 					cancel()
@@ -379,7 +392,8 @@ func TestCheckpointFaults(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, errs := trainOver(within(t), func(int) Config { return c }, shards, netsim.New(2, netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
+		_, errs := trainOver(within(t), func(int) Config { return c }, shards, netsim.New(2,
+			netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
 			if rank == 1 {
 				tr.Checkpoints = &checkpoint.Store{Dir: filepath.Join(file, "states")}
 			}
@@ -394,7 +408,8 @@ func TestCheckpointFaults(t *testing.T) {
 
 	t.Run("full", func(t *testing.T) { // the directory turns into a file in mid-run
 		dir := t.TempDir()
-		_, errs := trainOver(within(t), func(int) Config { return c }, shards, netsim.New(2, netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
+		_, errs := trainOver(within(t), func(int) Config { return c }, shards, netsim.New(2,
+			netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
 			stores(dir)(rank, tr)
 			saved := 0
 			on(tr, train.Saved, func(_ train.Event) {
@@ -419,7 +434,8 @@ func TestCheckpointFaults(t *testing.T) {
 		other.Seed++
 		before := listing(t, dir)
 		_, err := runAll(within(t), other, shards, stores(dir))
-		if mismatch, ok := errors.AsType[*checkpoint.MismatchError](err); !ok || !slices.Contains(mismatch.Which, "config") {
+		if mismatch, ok := errors.AsType[*checkpoint.MismatchError](err); !ok ||
+			!slices.Contains(mismatch.Which, "config") {
 			t.Errorf("%v, want a mismatch of the config", err)
 		}
 		if after := listing(t, dir); after != before {
@@ -482,7 +498,8 @@ func TestDivergence(t *testing.T) {
 	c.Rounds, c.Optimizer = 50, optim.Config{Name: "sgd", LR: 1e6, Momentum: 0.9}
 	for _, updates := range []string{"", "int8"} {
 		c.Updates = updates
-		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), netsim.New(2, netsim.Config{}).Transports(), nil)
+		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2),
+			netsim.New(2, netsim.Config{}).Transports(), nil)
 		for rank, err := range errs {
 			if err == nil || !strings.Contains(err.Error(), "training has diverged") {
 				t.Errorf("updates %q, peer %d: %v", updates, rank, err)
@@ -510,7 +527,8 @@ func (u unlike) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced,
 // the others', and the model is the same bits on all.
 func TestUnlikeProcessors(t *testing.T) {
 	g := toy{}.graph(t)
-	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1, Hops: 2})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 1, Hidden: 1,
+		Hops: 2})
 	c.Rounds = 3
 	shards := cut(t, g, "random", 3)
 	whole, err := runAll(context.Background(), c, shards, nil)
@@ -519,8 +537,8 @@ func TestUnlikeProcessors(t *testing.T) {
 	}
 	var synced [3]int
 	trainers := make([]*Trainer, 3)
-	r, errs := trainThrough(t.Context(), func(int) Config { return c }, shards, netsim.New(3, netsim.Config{}).Transports(),
-		func(rank int, g *comm.Group) comm.Reducer {
+	r, errs := trainThrough(t.Context(), func(int) Config { return c }, shards,
+		netsim.New(3, netsim.Config{}).Transports(), func(rank int, g *comm.Group) comm.Reducer {
 			if rank == 1 {
 				return unlike{g, trainers[1]}
 			}

@@ -70,7 +70,8 @@ func TestErrorFeedback(t *testing.T) {
 		}
 		c.Updates = "int4" // weights a thousandth as large as others wait for longer than these rounds
 		if _, gotOthers = moved(t, g, c); !(apart(gotOthers, wantOthers) < 0.06) {
-			t.Errorf("%d local steps, int4: large weights must move as in float32, within 6 %% (got %.3f)", local, apart(gotOthers, wantOthers))
+			t.Errorf("%d local steps, int4: large weights must move as in float32, within 6 %% (got %.3f)", local,
+				apart(gotOthers, wantOthers))
 		}
 	}
 }
@@ -82,7 +83,8 @@ func TestResidualIsKept(t *testing.T) {
 	for local, updates := range map[int]string{1: "int8", 2: "int4", 3: "int8"} {
 		for _, at := range []train.Position{{Stage: 1, Round: 0}, {Stage: 1, Round: 4}, {Stage: 2, Round: 5}} {
 			t.Run(fmt.Sprintf("%d steps, stage %d, round %d", local, at.Stage, at.Round), func(t *testing.T) {
-				c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3})
+				c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8,
+					Hops: 1, Dropout: 0.3})
 				c.LocalSteps, c.Updates, c.Checkpoint, c.Rounds = local, updates, 2, 8
 				shards, dir := cut(t, g, "random", 3), t.TempDir()
 				want := mustTrain(t, c, shards, nil)

@@ -50,8 +50,8 @@ func (e *ending) session(t *testing.T, see func(network *netsim.Network, rank in
 	return errs
 }
 
-// TestEndsWithTheBestStage: the model ends with the stage that validates best, the same at every peer and after a restart,
-// and an event says so; keep_last keeps all layers.
+// TestEndsWithTheBestStage: the model ends with the stage that validates best, the same at every peer and after a
+// restart, and an event says so; keep_last keeps all layers.
 func TestEndsWithTheBestStage(t *testing.T) {
 	ended := map[int]bool{}
 	for seed := range uint64(3) {
@@ -61,7 +61,9 @@ func TestEndsWithTheBestStage(t *testing.T) {
 			c := unmoved(configOf(t, g, p))
 			c.Seed, c.Rounds = seed, 4
 			shards, dir := cut(t, g, "random", 2), t.TempDir()
-			store := func(rank int) *checkpoint.Store { return &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(rank))} }
+			store := func(rank int) *checkpoint.Store {
+				return &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(rank))}
+			}
 			said := ""
 			r := mustTrain(t, c, shards, func(rank int, tr *Trainer) {
 				tr.Checkpoints = store(rank)
@@ -77,10 +79,13 @@ func TestEndsWithTheBestStage(t *testing.T) {
 				}
 			}
 			ended[best.Stage] = true
-			if final := got.Final(); got.Ends != best.Stage || final.Stage != best.Stage || final.Test != best.Test || len(r.models[1].Layers) != best.Stage {
-				t.Errorf("%s, seed %d: the model of %d layers ends with stage %d, of %+v; stage %d validates best", p.name(), seed, len(r.models[1].Layers), got.Ends, got.Stages, best.Stage)
+			if final := got.Final(); got.Ends != best.Stage || final.Stage != best.Stage || final.Test != best.Test ||
+				len(r.models[1].Layers) != best.Stage {
+				t.Errorf("%s, seed %d: the model of %d layers ends with stage %d, of %+v; stage %d validates best",
+					p.name(), seed, len(r.models[1].Layers), got.Ends, got.Stages, best.Stage)
 			}
-			if text := "the model ends with " + best.Name; (best.Stage == 3) != (said == "") || best.Stage < 3 && !strings.HasSuffix(said, text) {
+			if text := "the model ends with " + best.Name; (best.Stage == 3) != (said == "") ||
+				best.Stage < 3 && !strings.HasSuffix(said, text) {
 				t.Errorf("%s, seed %d: said %q, want %q", p.name(), seed, said, text)
 			}
 			again := trainersOf(t, c, shards)[1]
@@ -112,7 +117,8 @@ func TestTheEndIsOneModel(t *testing.T) {
 	shards := cut(t, g, "random", 3)
 	for frames := range 3 {
 		t.Run(fmt.Sprintf("%d frames", frames), func(t *testing.T) {
-			e := &ending{config: c, dir: t.TempDir(), shards: func() [3]*Trainer { return [3]*Trainer(trainersOf(t, c, shards)) }}
+			e := &ending{config: c, dir: t.TempDir(),
+				shards: func() [3]*Trainer { return [3]*Trainer(trainersOf(t, c, shards)) }}
 			for r := range e.trainers {
 				e.restart(t, r)
 			}

@@ -22,10 +22,10 @@ import (
 
 // LinkConfig configures the training of a model of links layer by layer. Each layer has its own rounds.
 //
-// Before a layer trains, each owner sends to the peers with an edge from a node what the layer reads to compute the node's row: the
-// node's input and its aggregate. Both stay as they are while the layer trains, so that a peer computes the rows of the halo by itself
-// in every round, and scores the pairs of its own nodes with each other and with the halo: after that exchange only gradients are
-// summed.
+// Before a layer trains, each owner sends to the peers with an edge from a node what the layer reads to compute the
+// node's row: the node's input and its aggregate. Both stay as they are while the layer trains, so that a peer computes
+// the rows of the halo by itself in every round, and scores the pairs of its own nodes with each other and with the
+// halo: after that exchange only gradients are summed.
 type LinkConfig struct {
 	train.Config
 
@@ -42,18 +42,25 @@ func (c LinkConfig) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault(!c.Links.Near, "negatives_from must be near with method layer-wise (got all): no rows cross but those of boundary nodes")
-	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca", "encoder must be raw or pca for task links with method layer-wise (got %s): the rows of the halo must be known before a layer trains", c.Spec.Encoder.Kind)
+	fault(!c.Links.Near,
+		"negatives_from must be near with method layer-wise (got all): no rows cross but those of boundary nodes")
+	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca",
+		"encoder must be raw or pca for task links with method layer-wise (got %s): the rows of the halo must be "+
+			"known before a layer trains", c.Spec.Encoder.Kind)
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
-	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for task links with method layer-wise (got %s)", c.Spec.LayerOutput)
-	fault(c.Exchange == "cover", "exchange must be halo or auto for task links with method layer-wise (got cover): a link needs the row of the node itself")
-	fault(c.Spec.BatchNormed(), "batch_norm must be off: its statistics would need the rows of all peers; use norm (of each row)")
+	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for task links with method layer-wise (got %s)",
+		c.Spec.LayerOutput)
+	fault(c.Exchange == "cover", "exchange must be halo or auto for task links with method layer-wise (got cover): "+
+		"a link needs the row of the node itself")
+	fault(c.Spec.BatchNormed(),
+		"batch_norm must be off: its statistics would need the rows of all peers; use norm (of each row)")
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)
-		fault(ok && !(conv.LayerWise && conv.Sum), "model must be gcn, sage or gin for task links with method layer-wise (got %s in layers[%d]): "+
-			"the row of another peer's node must follow from its input and one sum", l.Conv, i)
+		fault(ok && !(conv.LayerWise && conv.Sum),
+			"model must be gcn, sage or gin for task links with method layer-wise (got %s in layers[%d]): "+
+				"the row of another peer's node must follow from its input and one sum", l.Conv, i)
 	}
 	return errors.Join(errs...)
 }
@@ -64,7 +71,8 @@ func (c LinkConfig) total() int { return c.Rounds * len(c.Spec.Layers) }
 // Fingerprint names everything that decides the result, and what the peers must have in common.
 func (c LinkConfig) Fingerprint() [32]byte { return train.Fingerprint(c) }
 
-// LinkTrainer trains one model of links at one peer. Its rounds are counted over all layers: layer k has [k·Rounds, (k+1)·Rounds).
+// LinkTrainer trains one model of links at one peer. Its rounds are counted over all layers: layer k has [k·Rounds,
+// (k+1)·Rounds).
 type LinkTrainer struct {
 	*train.Epochs
 
@@ -83,7 +91,8 @@ type LinkTrainer struct {
 	infer  *tape.Tape // of validation
 }
 
-// linkLayer is one in training. All but the last are trained under a head and a decoder of their own, which the model goes without.
+// linkLayer is one in training. All but the last are trained under a head and a decoder of their own, which the model
+// goes without.
 type linkLayer struct {
 	*nn.Layer
 	head    tape.Operator // nil: none
@@ -96,14 +105,15 @@ func (c LinkConfig) Train(ctx context.Context, at *train.Place, own *shard.Shard
 	return train.Train(ctx, at, c, own, NewLinks)
 }
 
-// NewLinks returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it is
-// changed in place.
+// NewLinks returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every
+// peer; it is changed in place.
 func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
 	}
 	if _, numbers := s.X.Numbers(); numbers && int64(s.X.Cols()) == s.Nodes && s.Owned > 0 && s.Parts > 1 {
-		return nil, fmt.Errorf("nodes of %s must have features for task links with method layer-wise: without them a node's aggregate is the list of its neighbours, and it would cross; use method full-batch", s.Name)
+		return nil, fmt.Errorf("nodes of %s must have features for task links with method layer-wise: without them a "+
+			"node's aggregate is the list of its neighbours, and it would cross; use method full-batch", s.Name)
 	}
 	base := c.Config
 	base.Rounds = c.total()
@@ -150,8 +160,8 @@ func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 	return all, nil
 }
 
-// Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then a checkpoint of the round's begin is
-// left and the error says why. Rows travel over g, sums through r.
+// Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then a checkpoint of the round's
+// begin is left and the error says why. Rows travel over g, sums through r.
 func (t *LinkTrainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
@@ -180,8 +190,9 @@ func (t *LinkTrainer) prepare(ctx context.Context) error {
 	t.count = float64(n)
 	enc := t.Model.Encoder
 	if enc.Proj != nil && t.At.Stage == 0 && t.At.Round == 0 && t.config.Init == "" {
-		v, err := linear.Components(ctx, t.Reducer, t.ID(ofProducts, 0), enc.Input(t.shard.X), float64(t.shard.Nodes)-float64(t.shard.Owned),
-			enc.Spec.Out, t.config.PCAPasses, comm.SumBits(t.config.Sums), t.key.FoldString("pca"))
+		v, err := linear.Components(ctx, t.Reducer, t.ID(ofProducts, 0), enc.Input(t.shard.X),
+			float64(t.shard.Nodes)-float64(t.shard.Owned), enc.Spec.Out, t.config.PCAPasses,
+			comm.SumBits(t.config.Sums), t.key.FoldString("pca"))
 		if err != nil {
 			return err
 		}
@@ -207,7 +218,8 @@ func (t *LinkTrainer) train(ctx context.Context) error {
 		return err
 	}
 	copy(t.Params.Value, t.Best)
-	t.Report(train.Event{Kind: train.Note, Round: t.At.Round, Text: fmt.Sprintf("layer %d of %d: validation %s %.4f", k+1, len(t.layers), t.Metric, t.At.Best)})
+	t.Report(train.Event{Kind: train.Note, Round: t.At.Round,
+		Text: fmt.Sprintf("layer %d of %d: validation %s %.4f", k+1, len(t.layers), t.Metric, t.At.Best)})
 	if k == len(t.layers)-1 {
 		t.At.Round = t.config.total()
 		return nil
@@ -232,7 +244,8 @@ func (t *LinkTrainer) enter(ctx context.Context, k int) error {
 		in := nn.Input{X: x, Z: x, Nodes: t.shard.Global}
 		for hop := range max(l.Spec.Hops, 1) {
 			z := aggregate.Features(l.Conv.Agg, t.view.Edges(l.Layer), in.Z)
-			if in.Z, err = t.sender.Halo(ctx, z, mixed, fmt.Sprintf("aggregates of layer %d, hop %d", t.placed+1, hop+1)); err != nil {
+			if in.Z, err = t.sender.Halo(ctx, z, mixed,
+				fmt.Sprintf("aggregates of layer %d, hop %d", t.placed+1, hop+1)); err != nil {
 				return err
 			}
 		}
@@ -241,7 +254,8 @@ func (t *LinkTrainer) enter(ctx context.Context, k int) error {
 	return nil
 }
 
-// rows returns those of layer k, of own nodes and the halo, [N×H], without its head, as whoever uses the model computes them.
+// rows returns those of layer k, of own nodes and the halo, [N×H], without its head, as whoever uses the model computes
+// them.
 func (t *LinkTrainer) rows(k int) mat.Dense {
 	h := mat.New(t.in.X.Rows(), t.layers[k].Spec.Out)
 	t.layers[k].Forward(h, t.in, nil)
@@ -284,7 +298,8 @@ func (t *LinkTrainer) stepLayer(ctx context.Context, k int) (float64, error) {
 	l.Backward(mat.Dense{}, d, t.tape)
 	var counts [eval.RealLen]int64
 	eval.PutReal(counts[:], loss)
-	sums, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, 0), Update: t.Params.Grad[l.lo:l.hi], Counts: counts[:], Meta: t.Digest()})
+	sums, err := t.Reducer.Reduce(ctx, &comm.Contribution{ID: t.ID(ofGradient, 0), Update: t.Params.Grad[l.lo:l.hi],
+		Counts: counts[:], Meta: t.Digest()})
 	if err != nil {
 		return 0, err
 	}
@@ -295,7 +310,8 @@ func (t *LinkTrainer) stepLayer(ctx context.Context, k int) (float64, error) {
 		return 0, fmt.Errorf("retexo: %w", train.ErrDiverged)
 	}
 	before, after := append([]float32{}, t.Params.Value[:l.lo]...), append([]float32{}, t.Params.Value[l.hi:]...)
-	t.Opt.StepScaled(t.Params.Value, t.Params.Grad, float32(1/t.count), t.config.Optimizer.LR*t.config.Schedule.At(t.At.Round%t.config.Rounds))
+	t.Opt.StepScaled(t.Params.Value, t.Params.Grad, float32(1/t.count),
+		t.config.Optimizer.LR*t.config.Schedule.At(t.At.Round%t.config.Rounds))
 	copy(t.Params.Value, before) // decay is for the layer at hand
 	copy(t.Params.Value[l.hi:], after)
 	return loss / t.count, nil
@@ -309,7 +325,8 @@ func (t *LinkTrainer) validate(ctx context.Context, k int, last bool) (val, loss
 	}
 	t.infer.Reset()
 	_, z := t.forward(k, t.infer)
-	f, err := t.task.Measure(ctx, t.layers[k].decoder, t.Reducer, t.ID(ofValidation, step), graph.Val, z, train.SelectionBins, false)
+	f, err := t.task.Measure(ctx, t.layers[k].decoder, t.Reducer, t.ID(ofValidation, step), graph.Val, z,
+		train.SelectionBins, false)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -331,6 +348,6 @@ func (t *LinkTrainer) evaluate(ctx context.Context) error {
 	})
 }
 
-// Far returns the rows of the halo by the final model, in the order of the shard's halo, which this peer computes from what
-// their owners have sent.
+// Far returns the rows of the halo by the final model, in the order of the shard's halo, which this peer computes from
+// what their owners have sent.
 func (t *LinkTrainer) Far() mat.Dense { return t.far }

@@ -23,7 +23,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/traintest"
 )
 
-// linkedToy returns a graph so dense that the halo of each of up to four parts is all nodes of the others: what is near is all.
+// linkedToy returns a graph so dense that the halo of each of up to four parts is all nodes of the others: what is near
+// is all.
 func linkedToy() *graph.Graph {
 	g := graphtest.Communities(50, 5, 30, 0.4, rng.New(1))
 	g.X = graph.Features{Dense: mat.New(g.N(), 9)}
@@ -62,13 +63,15 @@ func linkConfig(t *testing.T, model, decoder string, g *graph.Graph, set func(d 
 	}
 	traintest.Linked(&spec, decoder, "")
 	return LinkConfig{
-		Config: train.Config{Seed: 1, Spec: spec, Rounds: 10, EvalEvery: 3, Metric: "mrr", Optimizer: optim.Config{Name: "adam", LR: 0.02, Decay: 1e-3},
-			Schedule: optim.Schedule{Kind: "constant"}, Exchange: "auto"},
+		Config: train.Config{Seed: 1, Spec: spec, Rounds: 10, EvalEvery: 3, Metric: "mrr",
+			Optimizer: optim.Config{Name: "adam", LR: 0.02, Decay: 1e-3}, Schedule: optim.Schedule{Kind: "constant"},
+			Exchange: "auto"},
 		Links: task.Config{HeldOut: [2]float64{0.1, 0.1}, Negatives: 2, Near: true}, PCAPasses: 1,
 	}
 }
 
-func linkPeers(t *testing.T, c LinkConfig, shards []*shard.Shard, f func(tr *LinkTrainer, g *comm.Group) error) []*LinkTrainer {
+func linkPeers(t *testing.T, c LinkConfig, shards []*shard.Shard,
+	f func(tr *LinkTrainer, g *comm.Group) error) []*LinkTrainer {
 	t.Helper()
 	return traintest.Run(t, shards, func(s *shard.Shard) (*LinkTrainer, error) {
 		m, err := c.NewModel()
@@ -81,11 +84,12 @@ func linkPeers(t *testing.T, c LinkConfig, shards []*shard.Shard, f func(tr *Lin
 
 func linksTrained(t *testing.T, c LinkConfig, shards []*shard.Shard) []*LinkTrainer {
 	t.Helper()
-	return linkPeers(t, c, shards, func(tr *LinkTrainer, g *comm.Group) error { return tr.Run(context.Background(), g, g) })
+	return linkPeers(t, c, shards,
+		func(tr *LinkTrainer, g *comm.Group) error { return tr.Run(context.Background(), g, g) })
 }
 
-// TestLinksAtPeersTrainOneModel: where all nodes are near, losses and ranks agree for 1, 2 and 4 peers; own rows are those that the
-// model has on the whole graph, and so are the rows of the halo, which no peer was sent.
+// TestLinksAtPeersTrainOneModel: where all nodes are near, losses and ranks agree for 1, 2 and 4 peers; own rows are
+// those that the model has on the whole graph, and so are the rows of the halo, which no peer was sent.
 func TestLinksAtPeersTrainOneModel(t *testing.T) {
 	g := linkedToy()
 	for _, k := range []struct {
@@ -95,7 +99,8 @@ func TestLinksAtPeersTrainOneModel(t *testing.T) {
 	}{
 		{"gcn, dot", "gcn", "dot", g, nil},
 		{"sage, mlp, sparse", "sage", "mlp", traintest.Sparsed(g), nil},
-		{"gcn, distmult, two hops, components", "gcn", "distmult", g, func(d *Design) { d.Hops, d.Encoder, d.Components = 2, "pca", 4 }},
+		{"gcn, distmult, two hops, components", "gcn", "distmult", g,
+			func(d *Design) { d.Hops, d.Encoder, d.Components = 2, "pca", 4 }},
 		{"gin, dot, residual", "gin", "dot", g, func(d *Design) { d.Residual = true }},
 	} {
 		t.Run(k.name, func(t *testing.T) {
@@ -103,12 +108,15 @@ func TestLinksAtPeersTrainOneModel(t *testing.T) {
 			one := linksTrained(t, c, linkedParts(t, k.g, 1))[0]
 			must := one.Result().Final()
 			ranks, ok := one.Links[graph.Test]
-			if n := len(must.Curve); n != 20 || !ok || ranks.All.Links == 0 || !(must.Curve[9].Loss < must.Curve[0].Loss && must.Curve[19].Loss < must.Curve[10].Loss) {
+			if n := len(must.Curve); n != 20 || !ok || ranks.All.Links == 0 ||
+				!(must.Curve[9].Loss < must.Curve[0].Loss && must.Curve[19].Loss < must.Curve[10].Loss) {
 				t.Fatalf("%d rounds, %d links are ranked (%t), losses are %+v", n, ranks.All.Links, ok, must.Curve)
 			}
 			whole, rows := one.shard, one.Logits()
-			traintest.Run(t, []*shard.Shard{whole}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int, group *comm.Group) error {
-				z, _, err := infer.Logits(t.Context(), infer.Config{Exchange: "halo", Layerwise: true}, one.Model, whole, group)
+			traintest.Run(t, []*shard.Shard{whole}, func(*shard.Shard) (int, error) { return 0, nil }, func(_ int,
+				group *comm.Group) error {
+				z, _, err := infer.Logits(t.Context(), infer.Config{Exchange: "halo", Layerwise: true}, one.Model,
+					whole, group)
 				if err != nil {
 					return err
 				}
@@ -130,12 +138,14 @@ func TestLinksAtPeersTrainOneModel(t *testing.T) {
 					is := tr.Result().Final()
 					for i, w := range must.Curve {
 						if math.Abs(is.Curve[i].Loss-w.Loss) > 1e-4 {
-							t.Errorf("peer %d of %d, round %d: the loss is %v, must be %v", r, parts, i, is.Curve[i].Loss, w.Loss)
+							t.Errorf("peer %d of %d, round %d: the loss is %v, must be %v", r, parts, i,
+								is.Curve[i].Loss, w.Loss)
 						}
 					}
 					theirs := tr.Links[graph.Test]
 					if theirs.All.Links != ranks.All.Links || math.Abs(theirs.All.MRR-ranks.All.MRR) > 1e-3 {
-						t.Errorf("peer %d of %d: MRR is %v of %d links, must be %v of %d", r, parts, theirs.All.MRR, theirs.All.Links, ranks.All.MRR, ranks.All.Links)
+						t.Errorf("peer %d of %d: MRR is %v of %d links, must be %v of %d", r, parts, theirs.All.MRR,
+							theirs.All.Links, ranks.All.MRR, ranks.All.Links)
 					}
 					for i, id := range tr.shard.Global {
 						row := tr.Far()
@@ -145,7 +155,8 @@ func TestLinksAtPeersTrainOneModel(t *testing.T) {
 						}
 						for col, v := range row.Row(at) {
 							if w := rows.Row(int(id))[col]; math.Abs(float64(v-w)) > 1e-3*(1+math.Abs(float64(w))) {
-								t.Fatalf("peer %d of %d: column %d of node %d is %v, must be %v", r, parts, col, id, v, w)
+								t.Fatalf("peer %d of %d: column %d of node %d is %v, must be %v", r, parts, col, id, v,
+									w)
 							}
 						}
 					}
@@ -169,8 +180,8 @@ func TestLinksRowsAreSentOnceALayer(t *testing.T) {
 	}
 }
 
-// TestLinksInterrupted: a run that is cut off in its second layer and goes on, one peer without its checkpoints, ends with the same
-// bits as one that was not.
+// TestLinksInterrupted: a run that is cut off in its second layer and goes on, one peer without its checkpoints, ends
+// with the same bits as one that was not.
 func TestLinksInterrupted(t *testing.T) {
 	g := linkedToy()
 	c := linkConfig(t, "gcn", "mlp", g, func(d *Design) { d.Encoder, d.Components = "pca", 4 })
@@ -198,7 +209,8 @@ func TestLinksInterrupted(t *testing.T) {
 		store(tr, map[bool]string{true: "new"}[tr.shard.Rank == 2])
 		return tr.Run(context.Background(), group, group)
 	}) {
-		if is, must := tr.Result().Final(), whole.Result().Final(); !slices.Equal(tr.Params.Value, whole.Params.Value) || is.Test != must.Test || len(is.Curve) != len(must.Curve) {
+		if is, must := tr.Result().Final(), whole.Result().Final(); !slices.Equal(tr.Params.Value,
+			whole.Params.Value) || is.Test != must.Test || len(is.Curve) != len(must.Curve) {
 			t.Errorf("peer %d has another model or result: %+v, must be %+v", r, is, must)
 		}
 	}
@@ -246,7 +258,8 @@ func TestLinksRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewLinks(c, linkedParts(t, numbered, 2)[0], m); err == nil || !strings.Contains(err.Error(), "must have features") {
+	if _, err := NewLinks(c, linkedParts(t, numbered, 2)[0], m); err == nil ||
+		!strings.Contains(err.Error(), "must have features") {
 		t.Errorf("the error is %v, must say that nodes must have features", err)
 	}
 }

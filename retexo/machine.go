@@ -20,15 +20,16 @@ const (
 	doExchange                // fetch halo rows: the stage's input after Hop aggregations
 	doAggregate               // aggregate them
 	doRound                   // local steps from the parameters at hand, validation of those parameters; sum both
-	doApply                   // make the round's sum the next parameters; with Keep, remember those it started from first
-	doSync                    // take the parameters of peer From; they differ somewhere
-	doEvaluate                // validate the last parameters of the stage
-	doFreeze                  // take the best parameters; compute the rows the next stage sees; sum the test counts
-	doFinish                  // the model is trained; it is final when all peers have saved it
+	// make the round's sum the next parameters; with Keep, remember those it started from first
+	doApply
+	doSync     // take the parameters of peer From; they differ somewhere
+	doEvaluate // validate the last parameters of the stage
+	doFreeze   // take the best parameters; compute the rows the next stage sees; sum the test counts
+	doFinish   // the model is trained; it is final when all peers have saved it
 )
 
-var kindNames = [...]string{"hello", "count labels", "restore", "project", "prepare", "exchange", "aggregate", "round", "apply", "sync",
-	"evaluate", "freeze", "finish"}
+var kindNames = [...]string{"hello", "count labels", "restore", "project", "prepare", "exchange", "aggregate", "round",
+	"apply", "sync", "evaluate", "freeze", "finish"}
 
 func (k kind) String() string { return kindNames[k] }
 
@@ -86,15 +87,19 @@ func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*m
 		return nil, err
 	}
 	if len(frozen) != len(c.Spec.Layers) || size < 1 || rank < 0 || rank >= size {
-		return nil, fmt.Errorf("retexo: %d layers, %d of them described, rank %d of %d peers", len(c.Spec.Layers), len(frozen), rank, size)
+		return nil, fmt.Errorf("retexo: %d layers, %d of them described, rank %d of %d peers", len(c.Spec.Layers),
+			len(frozen), rank, size)
 	}
 	for i, l := range c.Spec.Layers {
 		if l.Hops > 1 && !frozen[i] {
-			return nil, fmt.Errorf("layers[%d]: hops %d, but %s aggregates with parameters and can do so once a layer only", i, l.Hops, l.Conv)
+			return nil, fmt.Errorf("layers[%d]: hops %d, but %s aggregates with parameters and can do so "+
+				"once a layer only", i, l.Hops, l.Conv)
 		}
 	}
-	who := train.Participant{Rank: rank, Size: size, Config: c.Fingerprint(), Model: train.Fingerprint(c.Spec), Partition: partition, Own: true}
-	return &machine{config: c, frozen: frozen, who: who, at: train.Position{BestRound: -1}, next: ready{Work: work{Kind: doHello}}}, nil
+	who := train.Participant{Rank: rank, Size: size, Config: c.Fingerprint(), Model: train.Fingerprint(c.Spec),
+		Partition: partition, Own: true}
+	return &machine{config: c, frozen: frozen, who: who, at: train.Position{BestRound: -1},
+		next: ready{Work: work{Kind: doHello}}}, nil
 }
 
 // Position returns where the run stands.
@@ -235,7 +240,8 @@ func (m *machine) round() ready {
 // judge decides what a round's sums mean: a better state, the end of patience, the next step.
 func (m *machine) judge(e event) ready {
 	keep := e.Work.Eval && m.at.Improve(m.config.Metric, e.Work.Round, e.Val, e.ValLoss)
-	if p := m.config.Patience; p > 0 && e.Work.Eval && !keep && m.at.BestRound >= 0 && e.Work.Round-m.at.BestRound >= p {
+	if p := m.config.Patience; p > 0 && e.Work.Eval && !keep && m.at.BestRound >= 0 && e.Work.Round-
+		m.at.BestRound >= p {
 		return do(work{Kind: doFreeze, Stage: m.at.Stage})
 	}
 	return do(work{Kind: doApply, Stage: m.at.Stage, Round: e.Work.Round, Keep: keep})
@@ -244,7 +250,8 @@ func (m *machine) judge(e event) ready {
 // sync asks for the parameters of peer from, since those of another differ, and gives up where that does not help.
 func (m *machine) sync(from, peer int) (ready, error) {
 	if m.synced++; m.synced > 3 {
-		return ready{}, fmt.Errorf("stage %d, round %d: parameters of peer %d still differ from those of peer %d after %d syncs", m.at.Stage, m.at.Round, peer, from, m.synced-1)
+		return ready{}, fmt.Errorf("stage %d, round %d: parameters of peer %d still differ from those of peer "+
+			"%d after %d syncs", m.at.Stage, m.at.Round, peer, from, m.synced-1)
 	}
 	return do(work{Kind: doSync, Stage: m.at.Stage, Round: m.at.Round, From: from, Peer: peer}), nil
 }

@@ -122,15 +122,17 @@ func newScripted(t *testing.T, args map[string]string, rank, size int) (*machine
 		}
 		return other
 	}
-	p := Design{Model: get("model", "gcn"), Encoder: get("encoder", "raw"), Components: 4, LayerOutput: get("layer_output", "hidden"), Layers: number(t, get("layers", "1")),
-		Hidden: 8, Hops: number(t, get("hops", "1")), Heads: 2}
+	p := Design{Model: get("model", "gcn"), Encoder: get("encoder", "raw"), Components: 4,
+		LayerOutput: get("layer_output", "hidden"), Layers: number(t, get("layers", "1")), Hidden: 8,
+		Hops: number(t, get("hops", "1")), Heads: 2}
 	spec, err := p.Spec("single", 16, 3)
 	if err != nil {
 		return nil, err
 	}
 	c := Defaults(spec)
 	c.Rounds, c.LocalSteps = number(t, get("rounds", "2")), number(t, get("local", "1"))
-	c.Patience, c.EvalEvery, c.Checkpoint = number(t, get("patience", "0")), number(t, get("every", "1")), number(t, get("checkpoint", "0"))
+	c.Patience, c.EvalEvery, c.Checkpoint = number(t, get("patience", "0")), number(t, get("every", "1")),
+		number(t, get("checkpoint", "0"))
 	_, c.Inductive = args["inductive"]
 	c.Seed = uint64(number(t, get("seed", "1")))
 	frozen := make([]bool, len(spec.Layers))

@@ -76,14 +76,16 @@ func (s *spy) WireBytes() (sent, received int64) { return 1, 0 }
 func TestMembersSurviveKills(t *testing.T) {
 	first, count := seeds(t, 40, 10)
 	g := toy{nodes: 40, features: 6}.graph(t)
-	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1, Dropout: 0.3})
+	c := configOf(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 4, Hops: 1,
+		Dropout: 0.3})
 	c.Rounds, c.Checkpoint = 5, 2
 	shards := cut(t, g, "random", 3)
 	want := mustTrain(t, c, shards, nil)
 	for seed := first; seed < first+count && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
 			key := rng.New(uint64(seed)).FoldString("member")
-			victim, frame, pause := int(key.Uint64(0)%3), int64(key.Uint64(1)%160), time.Duration(key.Uint64(2)%4000)*time.Millisecond
+			victim, frame, pause := int(key.Uint64(0)%3), int64(key.Uint64(1)%160),
+				time.Duration(key.Uint64(2)%4000)*time.Millisecond
 			about := fmt.Sprintf("seed %d: peer %d killed at frame %d, back after %v", seed, victim, frame, pause)
 			dir := memoryDir(t)
 			disk := filepath.Join(dir, fmt.Sprint(victim))
@@ -105,7 +107,9 @@ func TestMembersSurviveKills(t *testing.T) {
 			trainers, errs := make([]*Trainer, 3), make([]error, 3)
 			run := func(ctx context.Context, r int) error {
 				m := &session.Session{Rank: r, Names: []string{"a", "b", "c"},
-					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute, Place: train.Place{Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}}, Event: func(train.Event) {}, Final: func(*train.Trained, session.Usage) error { return nil }}
+					Progress: time.Minute, Wait: 10 * time.Minute, Rejoin: 10 * time.Minute,
+					Place: train.Place{Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(r))}},
+					Event: func(train.Event) {}, Final: func(*train.Trained, session.Usage) error { return nil }}
 				var last *Trainer
 				training := func(ctx context.Context, m *session.Session) (*train.Trained, error) {
 					tr := trainersOf(t, c, shards)[r]
@@ -167,8 +171,8 @@ func TestMembersSurviveKills(t *testing.T) {
 	}
 }
 
-// TestUsageSurvivesRestarts: a process that goes on from checkpoints counts on where the one before it ended, or had written
-// its last checkpoint before it was killed.
+// TestUsageSurvivesRestarts: a process that goes on from checkpoints counts on where the one before it ended, or had
+// written its last checkpoint before it was killed.
 func TestUsageSurvivesRestarts(t *testing.T) {
 	g := toy{nodes: 40, features: 6}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
@@ -178,7 +182,8 @@ func TestUsageSurvivesRestarts(t *testing.T) {
 		dir := filepath.Join(memoryDir(t), "0")
 		run := func(ctx context.Context, at func(train.Event)) (session.Usage, error) {
 			place := &meetings{size: 1, waiting: map[int]chan comm.Transport{}, see: func(int) {}}
-			m := &session.Session{Names: []string{"a"}, Wait: time.Minute, Place: train.Place{Checkpoints: &checkpoint.Store{Dir: dir}}, Event: at}
+			m := &session.Session{Names: []string{"a"}, Wait: time.Minute,
+				Place: train.Place{Checkpoints: &checkpoint.Store{Dir: dir}}, Event: at}
 			m.Meet = func(ctx context.Context) (comm.Transport, error) { return place.meet(ctx, 0) }
 			_, usage, err := m.Run(ctx, func(ctx context.Context, m *session.Session) (*train.Trained, error) {
 				return train.RunTrainer(ctx, &m.Place, trainersOf(t, c, shards)[0], c)
@@ -209,7 +214,8 @@ func TestUsageSurvivesRestarts(t *testing.T) {
 		}
 		interrupted := dir
 		usage, err = run(t.Context(), second)
-		if err != nil || usage.Wire != 2 || usage.Seconds != 8+5 { // the round in which it was interrupted is done again
+		// the round in which it was interrupted is done again
+		if err != nil || usage.Wire != 2 || usage.Seconds != 8+5 {
 			t.Errorf("%+v, %v, want two sessions of 8 and 5 rounds", usage, err)
 		}
 		if dir = interrupted + ".killed"; err != nil {
@@ -217,7 +223,8 @@ func TestUsageSurvivesRestarts(t *testing.T) {
 		}
 		usage, err = run(t.Context(), second)
 		if err != nil || usage.Wire != 2 || usage.Seconds != 4+8 {
-			t.Errorf("%+v, %v, want two sessions, of 4 rounds up to the checkpoint and of the 8 that follow", usage, err)
+			t.Errorf("%+v, %v, want two sessions, of 4 rounds up to the checkpoint and of the 8 that follow", usage,
+				err)
 		}
 	})
 }

@@ -116,7 +116,8 @@ func (c LinkConfig) Messages(members train.Members) ([]*train.Messages, error) {
 		name, params := train.StageName(k+1), decoder
 		l.Send(fmt.Sprintf("rows of layer %d", k+1), "input of "+name, 1, layer.Spec.In, true, c.Rows)
 		for hop := range max(layer.Spec.Hops, 1) {
-			l.Send(fmt.Sprintf("aggregates of layer %d, hop %d", k+1, hop+1), "aggregates "+train.OverHops(hop+1)+" for "+name, 1,
+			l.Send(fmt.Sprintf("aggregates of layer %d, hop %d", k+1, hop+1), "aggregates "+train.OverHops(hop+1)+
+				" for "+name, 1,
 				layer.Spec.In, true, c.Rows)
 		}
 		params += train.NumbersOf(layer.Params())

@@ -47,7 +47,8 @@ func TestSeveralLabels(t *testing.T) {
 				if math.Abs(got-reported) > map[eval.Metric]float64{"micro-f1": 0, "auc": 1e-3}[metric] {
 					t.Errorf("the model has %v, the run reported %v", got, reported)
 				}
-				if least := map[eval.Metric]float64{"micro-f1": 0.62, "auc": 0.75}[metric]; reported < least { // all classes for everybody: 0.57, 0.5
+				// all classes for everybody: 0.57, 0.5
+				if least := map[eval.Metric]float64{"micro-f1": 0.62, "auc": 0.75}[metric]; reported < least {
 					t.Errorf("%s %v on an easy graph, want %v at least", metric, reported, least)
 				}
 			})
@@ -81,7 +82,8 @@ func TestInductiveSeesNoHeldOutNode(t *testing.T) {
 				t.Errorf("%s, %d parts: losses %v; after held-out nodes changed %v", p.name(), parts, a, b)
 			}
 			if a, b := curve(false, false), curve(false, true); slices.Equal(a, b) {
-				t.Errorf("%s, %d parts: the change does not show in transductive training: the test shows nothing", p.name(), parts)
+				t.Errorf("%s, %d parts: the change does not show in transductive training: the test shows nothing",
+					p.name(), parts)
 			}
 		}
 	}
@@ -121,7 +123,8 @@ func TestNeighboursAreTheSame(t *testing.T) {
 			c.Optimizer, c.Neighbours = sgd, 2
 			want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
 			for _, parts := range []int{2, 5} {
-				sameCurve(t, fmt.Sprintf("%s, %d parts", p.name(), parts), want, mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Curve(), 1e-4)
+				sameCurve(t, fmt.Sprintf("%s, %d parts", p.name(), parts), want,
+					mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Curve(), 1e-4)
 			}
 			c.Neighbours = 0
 			all := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
@@ -129,14 +132,15 @@ func TestNeighboursAreTheSame(t *testing.T) {
 				t.Errorf("%s: a sample of the edges trains like all of them", p.name())
 			}
 			c.Neighbours = g.N()
-			sameCurve(t, p.name()+", all edges drawn", all, mustTrain(t, c, cut(t, g, "random", 2), nil).result[0].Curve(), 1e-4)
+			sameCurve(t, p.name()+", all edges drawn", all,
+				mustTrain(t, c, cut(t, g, "random", 2), nil).result[0].Curve(), 1e-4)
 		}
 	}
 }
 
 // TestEdgesAreRedrawn: each round reads at most n in-edges a node, other ones than the round before, all of them the
-// graph's; the mean of the aggregates over many rounds is that over all edges, and where there are no more than n it is that
-// each time.
+// graph's; the mean of the aggregates over many rounds is that over all edges, and where there are no more than n it is
+// that each time.
 func TestEdgesAreRedrawn(t *testing.T) {
 	const n, rounds = 3, 3000
 	for _, model := range []string{"gcn", "sage", "gin"} {
@@ -175,7 +179,8 @@ func TestEdgesAreRedrawn(t *testing.T) {
 					deviation = 2e-4
 				}
 				if math.Abs(mean-float64(want)) > 5*deviation {
-					t.Fatalf("%s, node %d, column %d: the mean is %g with standard error %g, must be %g", model, node, k, mean, deviation, want)
+					t.Fatalf("%s, node %d, column %d: the mean is %g with standard error %g, must be %g", model, node,
+						k, mean, deviation, want)
 				}
 			}
 		}
@@ -244,7 +249,8 @@ func TestLocalStepsAverage(t *testing.T) {
 func nobodyValidates(t *testing.T, g *graph.Graph) uint64 {
 	t.Helper()
 	for seed := range uint64(1000) {
-		if counts, err := train.CountLabels(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g), train.Draw{Seed: seed}); err == nil && counts.HeldOut == 0 {
+		if counts, err := train.CountLabels(t.Context(), alone{}, comm.ReduceID{}, shard.Whole(g),
+			train.Draw{Seed: seed}); err == nil && counts.HeldOut == 0 {
 			return seed
 		}
 	}
@@ -252,13 +258,14 @@ func nobodyValidates(t *testing.T, g *graph.Graph) uint64 {
 	return 0
 }
 
-// TestLastRoundIsBest: a run in which a stage validated best after its last round says so once; a lower loss alone is not
-// better.
+// TestLastRoundIsBest: a run in which a stage validated best after its last round says so once; a lower loss alone is
+// not better.
 func TestLastRoundIsBest(t *testing.T) {
 	g := toy{}.graph(t)
 	runs := map[int]int{}
 	for rounds := 1; rounds <= 12; rounds++ {
-		c := unmoved(configOf(t, g, Design{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1}))
+		c := unmoved(configOf(t, g, Design{Model: "gcn", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8,
+			Hops: 1}))
 		c.Rounds = rounds
 		said, want := 0, 0
 		r := mustTrain(t, c, cut(t, g, "random", 2), func(rank int, tr *Trainer) {
@@ -314,8 +321,10 @@ func TestPatience(t *testing.T) {
 				t.Logf("%+v: stage %d ran all rounds", test, stage.Stage)
 				continue
 			}
-			if last.Round%test.every != 0 || last.Round-bestAt < test.patience || stage.BestRound != bestAt || stage.Val != best.Val {
-				t.Errorf("%+v: stage %d ended after round %d, its best is round %d, taken was %d", test, stage.Stage, last.Round, bestAt, stage.BestRound)
+			if last.Round%test.every != 0 || last.Round-bestAt < test.patience || stage.BestRound != bestAt ||
+				stage.Val != best.Val {
+				t.Errorf("%+v: stage %d ended after round %d, its best is round %d, taken was %d", test, stage.Stage,
+					last.Round, bestAt, stage.BestRound)
 			}
 			count := 0
 			for _, info := range r.Curve() {
@@ -324,7 +333,8 @@ func TestPatience(t *testing.T) {
 				}
 			}
 			if count != last.Round+1 {
-				t.Errorf("%+v: stage %d went on after patience had ended: %d rounds, want %d", test, stage.Stage, count, last.Round+1)
+				t.Errorf("%+v: stage %d went on after patience had ended: %d rounds, want %d", test, stage.Stage, count,
+					last.Round+1)
 			}
 		}
 	}
@@ -374,7 +384,8 @@ func TestBalancedLoss(t *testing.T) {
 			sum, weight = sum+w*(math.Log(z)-float64(scores.At(i, int(y)))), weight+w
 		}
 		for _, parts := range []int{1, 3} {
-			if got := mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Curve()[0].Loss; math.Abs(got-sum/weight) > 1e-5 {
+			if got := mustTrain(t, c, cut(t, g, "random", parts),
+				nil).result[0].Curve()[0].Loss; math.Abs(got-sum/weight) > 1e-5 {
 				t.Errorf("balanced %t, %d parts: loss %v, want %v", balanced, parts, got, sum/weight)
 			}
 		}

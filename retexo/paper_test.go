@@ -37,17 +37,20 @@ func TestRowsTravelOnceALayer(t *testing.T) {
 		c := configOf(t, g, p)
 		shards := cut(t, g, "random", 3)
 		all, transports := spies(3)
-		_, errs := trainOver(context.Background(), func(int) Config { return c }, shards, transports, func(rank int, tr *Trainer) {
+		_, errs := trainOver(context.Background(), func(int) Config { return c }, shards, transports, func(rank int,
+			tr *Trainer) {
 			last, seen := -1, int64(0)
 			on(tr, train.RoundEnd, func(info train.Event) {
 				now := all[rank].frames[comm.Halo].Load()
 				if info.Stage != last {
 					want := int64(2 * exchanges(tr.model, info.Stage))
-					if c.Spec.Layers[max(info.Stage, 1)-1].Conv == "gcn" && info.Stage == 1 && tr.shard.X.Sparse != nil && p.Encoder == "raw" {
+					if c.Spec.Layers[max(info.Stage, 1)-1].Conv == "gcn" && info.Stage == 1 &&
+						tr.shard.X.Sparse != nil && p.Encoder == "raw" {
 						want *= 2 // degrees beside sparse rows
 					}
 					if now-seen != want { // to two peers; every message fits a frame
-						t.Errorf("peer %d: %d messages of rows before stage %d, want %d", rank, now-seen, info.Stage, want)
+						t.Errorf("peer %d: %d messages of rows before stage %d, want %d", rank, now-seen, info.Stage,
+							want)
 					}
 				} else if now != seen {
 					t.Errorf("peer %d: rows travelled in stage %d, round %d", rank, info.Stage, info.Round)
@@ -72,8 +75,8 @@ func exchanges(m *nn.Model, stage int) int {
 	return 1
 }
 
-// "After that only model updates travel": of a round all peers together send 2·(W−1) times |θ_k| floats and the counts by
-// the door of updates, and by the others nothing but each one's statement and frame headers.
+// "After that only model updates travel": of a round all peers together send 2·(W−1) times |θ_k| floats and the counts
+// by the door of updates, and by the others nothing but each one's statement and frame headers.
 func TestRoundsSendOnlyUpdates(t *testing.T) {
 	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
@@ -93,7 +96,8 @@ func TestRoundsSendOnlyUpdates(t *testing.T) {
 			// Update and counts each go to the one owner of short vectors and back; statements from each to each.
 			small := int64(2*2*(peers-1)*comm.HeaderLen + peers*(peers-1)*(comm.HeaderLen+statementLen))
 			if halo != 0 || reduce != want || control != small {
-				t.Fatalf("stage %d, round %d: %d bytes of rows, %d of updates, %d of control; want 0, %d and %d", info.Stage, info.Round, halo, reduce, control, want, small)
+				t.Fatalf("stage %d, round %d: %d bytes of rows, %d of updates, %d of control; want 0, %d and %d",
+					info.Stage, info.Round, halo, reduce, control, want, small)
 			}
 		}
 	})
@@ -114,7 +118,8 @@ func TestFinishedStagesStayFrozen(t *testing.T) {
 			for k := range want {
 				want[k] = values(stageParams(fresh, k))
 			}
-			on(tr, train.StageEnd, func(info train.Event) { want[info.Stage] = values(stageParams(tr.model, info.Stage)) })
+			on(tr, train.StageEnd,
+				func(info train.Event) { want[info.Stage] = values(stageParams(tr.model, info.Stage)) })
 			on(tr, train.RoundEnd, func(info train.Event) {
 				for k := range want {
 					if k == 0 && p.Encoder == "pca" {
@@ -180,8 +185,8 @@ func TestFrozenAggregateIsComputedOnce(t *testing.T) {
 	})
 }
 
-// "Heads are thrown away" where hidden rows travel, but for that of the last stage, and kept where class scores do; what
-// remains is the whole model: on the whole graph it has the accuracy that the run reported, to the last bit of it.
+// "Heads are thrown away" where hidden rows travel, but for that of the last stage, and kept where class scores do;
+// what remains is the whole model: on the whole graph it has the accuracy that the run reported, to the last bit of it.
 func TestModelIsWhatWasReported(t *testing.T) {
 	eachPlan(t, func(t *testing.T, p Design, g *graph.Graph) {
 		c := configOf(t, g, p)
@@ -217,7 +222,8 @@ func TestWhatTravels(t *testing.T) {
 				if info.Stage != 2 || info.Round > 0 {
 					return
 				}
-				first := nn.Spec{Task: "single", Features: c.Spec.Features, Classes: c.Spec.Classes, Encoder: c.Spec.Encoder, Layers: c.Spec.Layers[:1], LayerOutput: c.Spec.LayerOutput}
+				first := nn.Spec{Task: "single", Features: c.Spec.Features, Classes: c.Spec.Classes,
+					Encoder: c.Spec.Encoder, Layers: c.Spec.Layers[:1], LayerOutput: c.Spec.LayerOutput}
 				if output == "hidden" {
 					first.Classes = 8 // its hidden rows are what the truncated model puts out
 				}
@@ -237,7 +243,8 @@ func TestWhatTravels(t *testing.T) {
 				for k, node := range tr.shard.Global {
 					for j, v := range tr.full.src.Dense.Row(k) {
 						if w := want.At(int(node), j); math.Abs(float64(v-w)) > 1e-5*(1+math.Abs(float64(w))) {
-							t.Errorf("layer output %s: peer %d, node %d, column %d: %v travelled, want %v", output, rank, node, j, v, w)
+							t.Errorf("layer output %s: peer %d, node %d, column %d: %v travelled, want %v", output,
+								rank, node, j, v, w)
 							return
 						}
 					}
@@ -273,15 +280,18 @@ func TestBestStateIsTaken(t *testing.T) {
 				}
 				if info.BestRound == c.Rounds { // the last state, after the last round's step
 					if info.Val < at[best].Val {
-						t.Errorf("stage %d ends with validation metric %v, round %d had %v", info.Stage, info.Val, best, at[best].Val)
+						t.Errorf("stage %d ends with validation metric %v, round %d had %v", info.Stage, info.Val, best,
+							at[best].Val)
 					}
 					return
 				}
 				if rank == 0 {
 					early++
 				}
-				if info.BestRound != best || info.Val != at[best].Val || !equalBits(values(stageParams(tr.model, info.Stage)), states[best]) {
-					t.Errorf("stage %d took round %d (%v), want the state of round %d (%v)", info.Stage, info.BestRound, info.Val, best, at[best].Val)
+				if info.BestRound != best || info.Val != at[best].Val ||
+					!equalBits(values(stageParams(tr.model, info.Stage)), states[best]) {
+					t.Errorf("stage %d took round %d (%v), want the state of round %d (%v)", info.Stage, info.BestRound,
+						info.Val, best, at[best].Val)
 				}
 			})
 		})
@@ -335,8 +345,8 @@ func TestUpdatesAreWeightedByTrainingNodes(t *testing.T) {
 
 var sgd = optim.Config{Name: "sgd", LR: 0.1, Momentum: 0.9, Decay: 5e-4}
 
-// "Raw features never leave" where stage 0 is an encoder: nothing travels by the door of rows until it is done, and then
-// rows as wide as what it puts out, C class scores, H hidden units or K components.
+// "Raw features never leave" where stage 0 is an encoder: nothing travels by the door of rows until it is done, and
+// then rows as wide as what it puts out, C class scores, H hidden units or K components.
 func TestRawFeaturesStayHome(t *testing.T) {
 	g := toy{features: 40}.graph(t)
 	for _, test := range []struct {
@@ -344,13 +354,15 @@ func TestRawFeaturesStayHome(t *testing.T) {
 		width           int
 	}{{"mlp", "hidden", 8}, {"mlp", "logits", 3}, {"pca", "hidden", 5}, {"pca", "logits", 5}} {
 		t.Run(test.encoder+"-"+test.output, func(t *testing.T) {
-			c := configOf(t, g, Design{Model: "gcn", Encoder: test.encoder, Components: 5, LayerOutput: test.output, Layers: 1, Hidden: 8, Hops: 2})
+			c := configOf(t, g, Design{Model: "gcn", Encoder: test.encoder, Components: 5, LayerOutput: test.output,
+				Layers: 1, Hidden: 8, Hops: 2})
 			shards := cut(t, g, "random", 3)
 			all, transports := spies(3)
 			for rank, s := range all {
 				s.see = func(to int, door comm.Door, payload []byte) {
 					if door == comm.Halo && len(payload) != 4*test.width*len(shards[rank].Boundary[to]) {
-						t.Errorf("%d bytes of rows from %d to %d, want %d rows of %d columns", len(payload), rank, to, len(shards[rank].Boundary[to]), test.width)
+						t.Errorf("%d bytes of rows from %d to %d, want %d rows of %d columns", len(payload), rank, to,
+							len(shards[rank].Boundary[to]), test.width)
 					}
 				}
 			}

@@ -29,8 +29,8 @@ func (t *Trainer) id(kind string, w work) comm.ReduceID {
 	return comm.ReduceID{Generation: t.Generation, Stage: w.Stage, Round: w.Round, Step: t.machine.synced, Kind: kind}
 }
 
-// What a peer states with its part of a reduction is compared, not summed: u32 digest of its parameters · 5 bytes 0, room that messages
-// keep.
+// What a peer states with its part of a reduction is compared, not summed: u32 digest of its parameters · 5 bytes 0,
+// room that messages keep.
 const (
 	digestLen    = 4 // bytes that are the same at all peers with the same parameters
 	statementLen = digestLen + 5
@@ -51,9 +51,11 @@ func (t *Trainer) reduce(ctx context.Context, c *comm.Contribution) error {
 	for q, b := range r.Meta {
 		switch {
 		case b == nil:
-		case len(b) != statementLen || [statementLen - digestLen]byte(b[digestLen:]) != [statementLen - digestLen]byte{}:
+		case len(b) != statementLen ||
+			[statementLen - digestLen]byte(b[digestLen:]) != [statementLen - digestLen]byte{}:
 			return &comm.PeerError{Rank: q, Op: c.ID.String(), Err: fmt.Errorf(
-				"a statement must have %d bytes, the last five of them 0 (got % x)", statementLen, b[:min(len(b), 2*statementLen)])}
+				"a statement must have %d bytes, the last five of them 0 (got % x)", statementLen,
+				b[:min(len(b), 2*statementLen)])}
 		default:
 			t.digests[q] = binary.LittleEndian.Uint32(b)
 		}

@@ -28,10 +28,12 @@ func noises(t *testing.T, peers int, amount float64) []*commtest.Noise {
 }
 
 // trainNoisily runs c with noise added to every update. The peers must agree without ever fetching parameters again.
-func trainNoisily(t *testing.T, c Config, shards []*shard.Shard, noise []*commtest.Noise, setup func(rank int, tr *Trainer)) (run, error) {
+func trainNoisily(t *testing.T, c Config, shards []*shard.Shard, noise []*commtest.Noise,
+	setup func(rank int, tr *Trainer)) (run, error) {
 	t.Helper()
 	through := func(rank int, g *comm.Group) comm.Reducer { return noise[rank].Over(g) }
-	r, errs := trainThrough(within(t), func(int) Config { return c }, shards, netsim.New(len(shards), netsim.Config{}).Transports(), through, func(rank int, tr *Trainer) {
+	r, errs := trainThrough(within(t), func(int) Config { return c }, shards, netsim.New(len(shards),
+		netsim.Config{}).Transports(), through, func(rank int, tr *Trainer) {
 		on(tr, train.Resync, func(e train.Event) { t.Errorf("peer %d: %+v", rank, e) })
 		if setup != nil {
 			setup(rank, tr)
@@ -89,7 +91,8 @@ func TestNoiseAndInterruption(t *testing.T) {
 			for _, at := range []int{1, 3, 5} { // each before the next checkpoint
 				ctx, cancel := context.WithCancel(within(t))
 				through := func(rank int, g *comm.Group) comm.Reducer { return noise[rank].Over(g) }
-				_, errs := trainThrough(ctx, func(int) Config { return c }, shards, netsim.New(3, netsim.Config{}).Transports(), through, func(rank int, tr *Trainer) {
+				_, errs := trainThrough(ctx, func(int) Config { return c }, shards, netsim.New(3,
+					netsim.Config{}).Transports(), through, func(rank int, tr *Trainer) {
 					stores(dir)(rank, tr)
 					on(tr, train.RoundEnd, func(e train.Event) {
 						if rank == 1 && e.Round == at {
@@ -128,8 +131,9 @@ func isStatement(head, body []byte) bool {
 	return head[1] == 0 && comm.Door(head[2]) == comm.Control && head[3] == statementStep && len(body) == statementLen
 }
 
-// TestNobodySpeaksForAnother: a member that sends the others whatever it likes changes what they believe of itself alone.
-// It cannot make the digests of two honest members look alike or unlike, so it gets nobody to take its parameters.
+// TestNobodySpeaksForAnother: a member that sends the others whatever it likes changes what they believe of itself
+// alone. It cannot make the digests of two honest members look alike or unlike, so it gets nobody to take its
+// parameters.
 func TestNobodySpeaksForAnother(t *testing.T) {
 	g := toy{}.graph(t)
 	for _, attacker := range []int{0, 2} { // the first member also sums short vectors
@@ -146,7 +150,8 @@ func TestNobodySpeaksForAnother(t *testing.T) {
 			}}
 			var mu sync.Mutex
 			var synced []train.Event
-			_, errs := trainOver(within(t), func(int) Config { return c }, shards, transports, func(rank int, tr *Trainer) {
+			_, errs := trainOver(within(t), func(int) Config { return c }, shards, transports, func(rank int,
+				tr *Trainer) {
 				on(tr, train.Resync, func(e train.Event) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -191,7 +196,8 @@ func TestSyncBridgesRoundingOnly(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := configOf(t, g, everyPlan()[0])
 			var synced [2]int
-			_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), netsim.New(2, netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
+			_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 2), netsim.New(2,
+				netsim.Config{}).Transports(), func(rank int, tr *Trainer) {
 				on(tr, train.RoundEnd, func(e train.Event) {
 					if rank == 0 && e.Stage == 1 && e.Round == 3 {
 						for k := range tr.stage.slab.Value {
@@ -201,13 +207,15 @@ func TestSyncBridgesRoundingOnly(t *testing.T) {
 				})
 				on(tr, train.Resync, func(e train.Event) {
 					synced[rank]++
-					if e.Peer != 0 || e.Other != 1 || e.Differed != (rank == 1) || rank == 1 && !(e.Distance > 0 && e.Distance < train.MostApart) {
+					if e.Peer != 0 || e.Other != 1 || e.Differed != (rank == 1) ||
+						rank == 1 && !(e.Distance > 0 && e.Distance < train.MostApart) {
 						t.Errorf("peer %d was told %+v", rank, e)
 					}
 				})
 			})
 			err := errors.Join(errs...)
-			if test.want == "" && (err != nil || synced != [2]int{1, 1}) || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			if test.want == "" && (err != nil || synced != [2]int{1, 1}) ||
+				test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 				t.Errorf("%v, synced %v; want %q", err, synced, test.want)
 			}
 		})
@@ -223,7 +231,8 @@ func TestSyncBridgesRoundingOnly(t *testing.T) {
 			}
 			return body
 		}}
-		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3), transports, func(rank int, tr *Trainer) {
+		_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random",
+			3), transports, func(rank int, tr *Trainer) {
 			on(tr, train.RoundEnd, func(e train.Event) {
 				if rank == 2 && e.Stage == 1 && e.Round == 3 {
 					tr.stage.slab.Value[0] += 1e-6
@@ -247,10 +256,12 @@ func TestGenerationsFarAhead(t *testing.T) {
 	g := toy{}.graph(t)
 	c := configOf(t, g, everyPlan()[0])
 	dir := t.TempDir()
-	if err := (&checkpoint.Store{Dir: dir + "/1"}).KeepNote("generation", []byte("18446744073709551614\n")); err != nil {
+	if err := (&checkpoint.Store{Dir: dir + "/1"}).KeepNote("generation",
+		[]byte("18446744073709551614\n")); err != nil {
 		t.Fatal(err)
 	}
-	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3), netsim.New(3, netsim.Config{}).Transports(), stores(dir))
+	_, errs := trainOver(within(t), func(int) Config { return c }, cut(t, g, "random", 3),
+		netsim.New(3, netsim.Config{}).Transports(), stores(dir))
 	named := false
 	for _, r := range []int{0, 2} {
 		fault, ok := errors.AsType[*comm.PeerError](errs[r])

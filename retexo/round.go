@@ -82,7 +82,8 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 		c.Counts, c.CountBits = c.Counts[:2*eval.RealLen+t.metric.Size()], t.countBits
 	}
 	clear(c.Counts)
-	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient displaces them.
+	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient
+	// displaces them.
 	c.Meta, c.Common = state(c.Meta[:0], st.slab.Value), digestLen
 	if w.Eval {
 		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
@@ -158,7 +159,8 @@ func (t *Trainer) goOn() error {
 		return nil
 	}
 	if len(s.Slab) != len(st.slab.Value) {
-		return fmt.Errorf("retexo: stage %d must have %d parameters (got %d)", s.At.Stage, len(st.slab.Value), len(s.Slab))
+		return fmt.Errorf("retexo: stage %d must have %d parameters (got %d)", s.At.Stage, len(st.slab.Value),
+			len(s.Slab))
 	}
 	copy(st.slab.Value, s.Slab)
 	copy(st.best, s.Best)
@@ -172,8 +174,8 @@ func (t *Trainer) apply(w work) {
 	t.stage.apply(t.config, w.Round, t.stage.count)
 }
 
-// sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From, if they are those
-// that it announced and near this peer's own.
+// sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From, if they are
+// those that it announced and near this peer's own.
 func (t *Trainer) sync(ctx context.Context, w work) error {
 	held := t.held(w)
 	if st := t.stage; st != nil {
@@ -189,9 +191,12 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 		}
 	}
 	if got, announced := train.Digest(fetched[0]), t.digests[w.From]; got != announced {
-		return &comm.PeerError{Rank: w.From, Op: "parameters", Err: fmt.Errorf("its parameters, of digest %08x, are not those that it announced, of digest %08x", got, announced)}
+		return &comm.PeerError{Rank: w.From, Op: "parameters",
+			Err: fmt.Errorf("its parameters, of digest %08x, are not those that it announced, of digest %08x", got,
+				announced)}
 	}
-	e := train.Event{Kind: train.Resync, Stage: w.Stage, Round: w.Round, Peer: w.From, Other: w.Peer, Differed: train.Digest(held[0]) != train.Digest(fetched[0])}
+	e := train.Event{Kind: train.Resync, Stage: w.Stage, Round: w.Round, Peer: w.From, Other: w.Peer,
+		Differed: train.Digest(held[0]) != train.Digest(fetched[0])}
 	if e.Differed {
 		e.Other = t.shard.Rank
 	}
@@ -199,7 +204,9 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 		e.Distance = max(e.Distance, train.Distance(x, fetched[i]))
 	}
 	if !(e.Distance <= train.MostApart) {
-		return fmt.Errorf("the parameters of peers %d and %d differ by %.2g of their length, more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", e.Peer, e.Other, e.Distance, train.MostApart)
+		return fmt.Errorf("the parameters of peers %d and %d differ by %.2g of their length, more than the %g that "+
+			"rounding explains: the memory of one is at fault, or it sends false ones", e.Peer, e.Other, e.Distance,
+			train.MostApart)
 	}
 	for i, x := range held {
 		copy(x, fetched[i])
@@ -228,7 +235,8 @@ func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	}
 	v := make([]int64, t.metric.Size())
 	t.stage.val.measure(t.metric, v, t.stage.forward(t.stage.val))
-	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits, Wide: t.metric.Wide, Meta: state(nil, t.stage.slab.Value)})
+	err := t.reduce(ctx, &comm.Contribution{ID: t.id(ofValidation, w), Counts: v, CountBits: t.countBits,
+		Wide: t.metric.Wide, Meta: state(nil, t.stage.slab.Value)})
 	if err != nil {
 		return err
 	}

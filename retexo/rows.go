@@ -45,7 +45,8 @@ func (r *savedRows) features(name string) graph.Features {
 		return graph.Features{}
 	}
 	if ptr, sparse := r.of.I64[name+"/rowptr"]; sparse {
-		s := &mat.Sparse{Rows: shape[0], Cols: shape[1], RowPtr: ptr, Col: narrow(r.of.I64[name+"/col"]), Val: r.of.F32[name]}
+		s := &mat.Sparse{Rows: shape[0], Cols: shape[1], RowPtr: ptr, Col: narrow(r.of.I64[name+"/col"]),
+			Val: r.of.F32[name]}
 		r.fault(s.Valid())
 		return graph.Features{Sparse: s}
 	}
@@ -56,7 +57,8 @@ func (r *savedRows) features(name string) graph.Features {
 
 // graph returns the edges of that name, with degrees, from nodes as many as sources.
 func (r *savedRows) graph(name string, sources int) (adj *graph.CSR, degree []float32) {
-	adj = &graph.CSR{RowPtr: r.of.I64[name+"/rowptr"], Col: narrow(r.of.I64[name+"/col"]), Weight: r.of.F32[name+"/weight"]}
+	adj = &graph.CSR{RowPtr: r.of.I64[name+"/rowptr"], Col: narrow(r.of.I64[name+"/col"]),
+		Weight: r.of.F32[name+"/weight"]}
 	degree = r.of.F32[name+"/degree"]
 	adj.NumDst, adj.NumSrc = len(adj.RowPtr)-1, sources
 	r.fault(adj.Valid())

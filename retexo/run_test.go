@@ -67,7 +67,8 @@ func TestCora(t *testing.T) {
 		t.Skip("SKIPPED: -short")
 	}
 	g := cora(t)
-	c := config(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 256, Hops: 1, Dropout: 0.3})
+	c := config(t, g, Design{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 256, Hops: 1,
+		Dropout: 0.3})
 	r, err := runAll(context.Background(), c, cut(t, g, "random", 4), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -81,14 +82,16 @@ func TestCora(t *testing.T) {
 	}
 }
 
-// TestSameForAnyPeers holds the loss curve to 1e-4 for 1, 2, 4 and 7 peers and unlike partitions, of which the long form tries
-// both with each number of peers.
+// TestSameForAnyPeers holds the loss curve to 1e-4 for 1, 2, 4 and 7 peers and unlike partitions, of which the long
+// form tries both with each number of peers.
 func TestSameForAnyPeers(t *testing.T) {
 	g, every := cora(t), testenv.LongForm(t)
 	for _, p := range []Design{
 		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 32, Hops: 1, Dropout: 0.3},
-		{Model: "sage", Encoder: "pca", Components: 32, LayerOutput: "hidden", Layers: 2, Hidden: 32, Hops: 2, Dropout: 0.3},
-		{Model: "gat", Encoder: "pca", Components: 32, LayerOutput: "hidden", Layers: 2, Hidden: 32, Heads: 4, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
+		{Model: "sage", Encoder: "pca", Components: 32, LayerOutput: "hidden", Layers: 2, Hidden: 32, Hops: 2,
+			Dropout: 0.3},
+		{Model: "gat", Encoder: "pca", Components: 32, LayerOutput: "hidden", Layers: 2, Hidden: 32, Heads: 4, Hops: 1,
+			Dropout: 0.3, AttentionDropout: 0.3},
 		{Model: "sage", Encoder: "mlp", LayerOutput: "logits", Layers: 1, Hidden: 32, Hops: 1, Dropout: 0.3},
 	} {
 		t.Run(p.Model+"-"+p.Encoder, func(t *testing.T) {
@@ -159,7 +162,8 @@ func TestResume(t *testing.T) {
 	}
 	for _, p := range []Design{
 		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 16, Hops: 1, Dropout: 0.3},
-		{Model: "gat", Encoder: "pca", Components: 16, LayerOutput: "hidden", Layers: 2, Hidden: 16, Heads: 2, Hops: 1, Dropout: 0.3},
+		{Model: "gat", Encoder: "pca", Components: 16, LayerOutput: "hidden", Layers: 2, Hidden: 16, Heads: 2, Hops: 1,
+			Dropout: 0.3},
 		{Model: "sage", Encoder: "mlp", LayerOutput: "logits", Layers: 2, Hidden: 16, Hops: 2, Dropout: 0.3},
 	} {
 		for _, local := range []int{1, 3} {
@@ -212,7 +216,8 @@ func TestResume(t *testing.T) {
 					for i, s := range again.result[0].Stages {
 						w := whole.result[0].Stages[i]
 						if s.Sent.Halo < w.Sent.Halo || s.Sent.Reduce < w.Sent.Reduce {
-							t.Errorf("stage %d: %+v sent, before the stop and after it, without a stop %+v", s.Stage, s.Sent, w.Sent)
+							t.Errorf("stage %d: %+v sent, before the stop and after it, without a stop %+v", s.Stage,
+								s.Sent, w.Sent)
 						}
 						s.Sent, s.Curve, w.Curve = w.Sent, nil, nil
 						if !reflect.DeepEqual(s, w) {
@@ -220,7 +225,8 @@ func TestResume(t *testing.T) {
 						}
 					}
 					if len(again.result[0].Stages) != len(whole.result[0].Stages) {
-						t.Errorf("%d stages were reported, want %d", len(again.result[0].Stages), len(whole.result[0].Stages))
+						t.Errorf("%d stages were reported, want %d", len(again.result[0].Stages),
+							len(whole.result[0].Stages))
 					}
 					cancel()
 				}

@@ -25,11 +25,11 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestFaultSchedules runs seeded schedules of faults: in each of up to four sessions a peer is killed at some frame, all
-// are interrupted, the network parts or loses, a disk is full, a parameter is corrupted. After every session each peer
-// has ended, with a typed error or with the model; what a killed peer had on its disk is what it had at that frame.
-// Then a session without faults ends with the model and the curve of a run that nothing happened to, and it never
-// begins anew once all peers had a checkpoint.
+// TestFaultSchedules runs seeded schedules of faults: in each of up to four sessions a peer is killed at some frame,
+// all are interrupted, the network parts or loses, a disk is full, a parameter is corrupted. After every session each
+// peer has ended, with a typed error or with the model; what a killed peer had on its disk is what it had at that
+// frame. Then a session without faults ends with the model and the curve of a run that nothing happened to, and it
+// never begins anew once all peers had a checkpoint.
 //
 // HEDDLE_SCHEDULES says how many; a violation names the seed, and HEDDLE_SCHEDULE runs that one alone, or begins there
 // where both are set.
@@ -97,7 +97,8 @@ func scheduled(t *testing.T) (all []*world) {
 		w := &world{config: c, shards: cut(t, g, "random", 3)}
 		counted, transports := spies(3)
 		var errs []error
-		if w.want, errs = trainOver(context.Background(), func(int) Config { return c }, w.shards, transports, nil); errors.Join(errs...) != nil {
+		if w.want, errs = trainOver(context.Background(), func(int) Config { return c }, w.shards, transports,
+			nil); errors.Join(errs...) != nil {
 			t.Fatal(errs)
 		}
 		for _, n := range []comm.Door{comm.Halo, comm.Reduce, comm.Control} {
@@ -142,7 +143,8 @@ func (w *world) live(t *testing.T, seed int, kinds map[string]int) {
 				w.same(t, fmt.Sprintf("%s, peer %d", about, rank), rank, r)
 			case f.kind == "none" || f.kind == "corrupt":
 				t.Errorf("%s, peer %d: %v", about, rank, err)
-			case f.kind == "disk" && strings.HasPrefix(err.Error(), "checkpoint: "), errors.As(err, &lost), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+			case f.kind == "disk" && strings.HasPrefix(err.Error(), "checkpoint: "), errors.As(err, &lost),
+				errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 			default:
 				t.Errorf("%s, peer %d: %v, want a PeerError or the context's", about, rank, err)
 			}
@@ -166,10 +168,12 @@ func (w *world) draw(key rng.Key) fault {
 		frame: int64(key.Uint64(3) % uint64(w.frames)), round: int64(key.Uint64(4) % rounds)}
 }
 
-func (w *world) session(t *testing.T, dir string, key rng.Key, f fault, ids []commtest.Noise) (restored []bool, r run, errs []error) {
+func (w *world) session(t *testing.T, dir string, key rng.Key, f fault,
+	ids []commtest.Noise) (restored []bool, r run, errs []error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	cfg := netsim.Config{Seed: key.Uint64(5), Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}}, Spread: 19 * time.Millisecond}
+	cfg := netsim.Config{Seed: key.Uint64(5), Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}},
+		Spread: 19 * time.Millisecond}
 	switch f.kind {
 	case "loss":
 		cfg.Links.All.Loss = 0.2
@@ -195,7 +199,8 @@ func (w *world) session(t *testing.T, dir string, key rng.Key, f fault, ids []co
 	}
 	restored = make([]bool, 3)
 	through := func(rank int, g *comm.Group) comm.Reducer { return ids[rank].Over(g) }
-	r, errs = trainThrough(ctx, func(int) Config { return w.config }, w.shards, transports, through, func(rank int, tr *Trainer) {
+	r, errs = trainThrough(ctx, func(int) Config { return w.config }, w.shards, transports, through, func(rank int,
+		tr *Trainer) {
 		tr.Checkpoints = &checkpoint.Store{Dir: filepath.Join(dir, fmt.Sprint(rank))}
 		on(tr, train.Restored, func(_ train.Event) { restored[rank] = true })
 		if rank != f.peer {
@@ -227,7 +232,8 @@ func (w *world) session(t *testing.T, dir string, key rng.Key, f fault, ids []co
 		})
 	})
 	if killed != "" { // what the dying process still did to its disk did not happen
-		if err := errors.Join(os.RemoveAll(disk), os.Rename(killed, disk), os.WriteFile(filepath.Join(disk, ".state-1.tmp"), []byte("half"), 0o600)); err != nil {
+		if err := errors.Join(os.RemoveAll(disk), os.Rename(killed, disk),
+			os.WriteFile(filepath.Join(disk, ".state-1.tmp"), []byte("half"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}

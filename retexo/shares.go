@@ -23,14 +23,15 @@ func (t *Trainer) correct(ctx context.Context, w work) error {
 		return nil
 	}
 	logits := t.logits[k].Clone()
-	m := train.ShareMover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) }, Shard: t.shard, Labels: t.Labels,
-		Logits: logits, Inductive: t.config.Inductive}
+	m := train.ShareMover{Reducer: t.Reducer, ID: func(kind string) comm.ReduceID { return t.id(kind, w) },
+		Shard: t.shard, Labels: t.Labels, Logits: logits, Inductive: t.config.Inductive}
 	c, err := m.Find(ctx)
 	if err != nil || c.Bias == nil && c.Sites == nil {
 		return err
 	}
 	e := train.Event{Kind: train.StageEnd}
-	if err := t.sumMetrics(ctx, t.id(ofMoved, w), &e, func(split graph.Split) mat.Dense { return logits.Select(t.shard.NodesIn(split)) }); err != nil {
+	if err := t.sumMetrics(ctx, t.id(ofMoved, w), &e,
+		func(split graph.Split) mat.Dense { return logits.Select(t.shard.NodesIn(split)) }); err != nil {
 		return err
 	}
 	if t.model.Spec.SiteShares = c.Sites; c.Bias != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestMovedLogitsResume: a run whose logits move to the shares of the classes ends with the same model, logits and figures where
-// it is stopped before the move, or when the moved model has been saved; a finished one is taken up as it was. It does so
-// whichever stage the model ends with.
+// TestMovedLogitsResume: a run whose logits move to the shares of the classes ends with the same model, logits and
+// figures where it is stopped before the move, or when the moved model has been saved; a finished one is taken up as it
+// was. It does so whichever stage the model ends with.
 func TestMovedLogitsResume(t *testing.T) {
 	ends := map[bool]bool{} // before the last stage, or with it
 	for _, p := range everyPlan() {
@@ -60,8 +60,10 @@ func TestMovedLogitsResume(t *testing.T) {
 			sameModels(t, []*nn.Model{whole.models[0], again.models[0], again.models[1]})
 			check := func(what string, got train.Result, tr *Trainer) {
 				a, b := got.Final(), want.Final()
-				if got.Ends != want.Ends || a.Val != b.Val || a.Test != b.Test || a.ValLoss != b.ValLoss || a.TestLoss != b.TestLoss {
-					t.Errorf("%s, stopped at %s, %s: ends with stage %d, %+v; must be %d, %+v", p.name(), kind, what, got.Ends, a, want.Ends, b)
+				if got.Ends != want.Ends || a.Val != b.Val || a.Test != b.Test || a.ValLoss != b.ValLoss ||
+					a.TestLoss != b.TestLoss {
+					t.Errorf("%s, stopped at %s, %s: ends with stage %d, %+v; must be %d, %+v", p.name(), kind, what,
+						got.Ends, a, want.Ends, b)
 				}
 				if !slices.Equal(tr.Logits().Data, logits.Data) {
 					t.Errorf("%s, stopped at %s, %s: other logits", p.name(), kind, what)
@@ -87,7 +89,8 @@ func TestMovedLogitsResume(t *testing.T) {
 	}
 }
 
-// TestUnmovedLogits: what says how much a class counts, or measures something else, or may go on without a peer keeps its logits.
+// TestUnmovedLogits: what says how much a class counts, or measures something else, or may go on without a peer keeps
+// its logits.
 func TestUnmovedLogits(t *testing.T) {
 	g := graphtest.Skewed(true)
 	for what, change := range map[string]func(c *Config){

@@ -24,10 +24,11 @@ type stage struct {
 	train, val, test batch
 	drawer           *drawer // nil: training reads all edges
 	tape, infer      *tape.Tape
-	round            *comm.Contribution // of a round: the update (in the slab's gradients), loss, labels and metric, a statement
-	count            float64            // labels in the sum of updates
-	weight           []float32          // of each class, or nil
-	most             float64            // of them
+	// of a round: the update (in the slab's gradients), loss, labels and metric, a statement
+	round  *comm.Contribution
+	count  float64   // labels in the sum of updates
+	weight []float32 // of each class, or nil
+	most   float64   // of them
 
 	// Updates in fixed point: what rounding left out of this peer's updates so far. The round at
 	// hand leaves its own in round.Residual, which takes its place when the round is applied.
@@ -127,7 +128,8 @@ func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 		if step == 0 {
 			sum, count = s, k
 		}
-		st.opt.StepScaled(st.slab.Value, st.slab.Grad, float32(1/k), c.Optimizer.LR*c.Schedule.At(round*c.LocalSteps+step))
+		st.opt.StepScaled(st.slab.Value, st.slab.Grad, float32(1/k),
+			c.Optimizer.LR*c.Schedule.At(round*c.LocalSteps+step))
 	}
 	w := float32(count)
 	for i, v := range st.slab.Value {

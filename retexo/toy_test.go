@@ -32,7 +32,8 @@ type toy struct {
 
 func (o toy) graph(t testing.TB) *graph.Graph {
 	t.Helper()
-	o.nodes, o.features, o.classes, o.degree = either(o.nodes, 90), either(o.features, 12), either(o.classes, 3), either(o.degree, 3)
+	o.nodes, o.features, o.classes, o.degree = either(o.nodes, 90), either(o.features, 12), either(o.classes, 3),
+		either(o.degree, 3)
 	key := rng.New(o.seed + 1).FoldString("toy")
 	n, f, c := o.nodes, o.features, o.classes
 	class := func(i int) int { return i % c }
@@ -49,7 +50,8 @@ func (o toy) graph(t testing.TB) *graph.Graph {
 				j = j - class(j) + class(i)
 			}
 			if j < n && j != i {
-				src, dst, weight = append(src, int32(i)), append(dst, int32(j)), append(weight, float32(0.5+edges.Fold(2).Float64(at)))
+				src, dst, weight = append(src, int32(i)), append(dst, int32(j)),
+					append(weight, float32(0.5+edges.Fold(2).Float64(at)))
 			}
 		}
 	}
@@ -83,7 +85,8 @@ func (o toy) graph(t testing.TB) *graph.Graph {
 
 	splits, bits := key.FoldString("splits"), key.FoldString("bits")
 	for i := range n {
-		g.Split[i] = []graph.Split{graph.Train, graph.Val, graph.Test, graph.None}[min(3, int(splits.Float64(uint64(i))*3.3))]
+		g.Split[i] = []graph.Split{graph.Train, graph.Val, graph.Test,
+			graph.None}[min(3, int(splits.Float64(uint64(i))*3.3))]
 		if !o.multi {
 			g.Labels.Class = append(g.Labels.Class, int32(class(i)))
 			continue
@@ -125,8 +128,8 @@ func sparseOf(d mat.Dense) *mat.Sparse {
 	return s
 }
 
-// configOf is the config of p over g with little to do: ten rounds a stage of a fast optimiser, and rows of the halo as the
-// paper has them.
+// configOf is the config of p over g with little to do: ten rounds a stage of a fast optimiser, and rows of the halo as
+// the paper has them.
 func configOf(t testing.TB, g *graph.Graph, p Design) Config {
 	t.Helper()
 	task := "single"
@@ -142,8 +145,8 @@ func configOf(t testing.TB, g *graph.Graph, p Design) Config {
 	return c
 }
 
-// unmoved is c of a run whose logits stay as they were trained. About as many nodes of each class of a toy train, so that
-// they would be moved to the shares of the classes, but where the user says what a class counts.
+// unmoved is c of a run whose logits stay as they were trained. About as many nodes of each class of a toy train, so
+// that they would be moved to the shares of the classes, but where the user says what a class counts.
 func unmoved(c Config) Config {
 	c.ClassWeights = slices.Repeat([]float32{1}, c.Spec.Classes)
 	return c
@@ -164,12 +167,14 @@ func mustTrain(t testing.TB, c Config, shards []*shard.Shard, setup func(rank in
 
 // trainOver runs c over the shards and the transports, one goroutine a peer, and returns the error of each. A peer
 // that fails closes its group, as a program that ends does. setup may be nil.
-func trainOver(ctx context.Context, c func(rank int) Config, shards []*shard.Shard, transports []comm.Transport, setup func(rank int, t *Trainer)) (run, []error) {
+func trainOver(ctx context.Context, c func(rank int) Config, shards []*shard.Shard, transports []comm.Transport,
+	setup func(rank int, t *Trainer)) (run, []error) {
 	return trainThrough(ctx, c, shards, transports, func(_ int, g *comm.Group) comm.Reducer { return g }, setup)
 }
 
 // trainThrough is trainOver with reducers of the caller's own.
-func trainThrough(ctx context.Context, c func(rank int) Config, shards []*shard.Shard, transports []comm.Transport, through func(rank int, g *comm.Group) comm.Reducer, setup func(rank int, t *Trainer)) (run, []error) {
+func trainThrough(ctx context.Context, c func(rank int) Config, shards []*shard.Shard, transports []comm.Transport,
+	through func(rank int, g *comm.Group) comm.Reducer, setup func(rank int, t *Trainer)) (run, []error) {
 	k := len(shards)
 	out := run{models: make([]*nn.Model, k), result: make([]train.Result, k)}
 	errs, trainers, groups := make([]error, k), make([]*Trainer, k), make([]*comm.Group, k)
@@ -215,7 +220,8 @@ func trainThrough(ctx context.Context, c func(rank int) Config, shards []*shard.
 
 // runAll runs c over the shards in memory. setup may be nil.
 func runAll(ctx context.Context, c Config, shards []*shard.Shard, setup func(rank int, t *Trainer)) (run, error) {
-	r, errs := trainOver(ctx, func(int) Config { return c }, shards, netsim.New(len(shards), netsim.Config{}).Transports(), setup)
+	r, errs := trainOver(ctx, func(int) Config { return c }, shards,
+		netsim.New(len(shards), netsim.Config{}).Transports(), setup)
 	return r, errors.Join(errs...)
 }
 
@@ -246,12 +252,16 @@ func spies(size int) (all []*spy, transports []comm.Transport) {
 func everyPlan() []Design {
 	return []Design{
 		{Model: "gcn", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
-		{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
+		{Model: "gcn", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 2,
+			Dropout: 0.3},
 		{Model: "sage", Encoder: "raw", LayerOutput: "logits", Layers: 2, Hidden: 8, Hops: 2, Dropout: 0.3},
 		{Model: "sage", Encoder: "mlp", LayerOutput: "logits", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3},
-		{Model: "sage-pool", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3, Residual: true},
-		{Model: "gat", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
-		{Model: "gatv2", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1, Dropout: 0.3, AttentionDropout: 0.3},
+		{Model: "sage-pool", Encoder: "raw", LayerOutput: "hidden", Layers: 2, Hidden: 8, Hops: 1, Dropout: 0.3,
+			Residual: true},
+		{Model: "gat", Encoder: "mlp", LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1, Dropout: 0.3,
+			AttentionDropout: 0.3},
+		{Model: "gatv2", Encoder: "pca", Components: 4, LayerOutput: "hidden", Layers: 2, Hidden: 8, Heads: 2, Hops: 1,
+			Dropout: 0.3, AttentionDropout: 0.3},
 		{Model: "gin", Encoder: "pca", Components: 4, LayerOutput: "logits", Layers: 1, Hidden: 8, Hops: 1},
 	}
 }

@@ -43,7 +43,8 @@ type Trainer struct {
 	hasty     bool              // a stage's best round was its last
 	warned    bool              // of the costs of closed forms
 	moved     bool              // the logits of stage Measured.Ends, which the model ends with
-	pending   *train.Snapshot   // parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
+	// parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
+	pending *train.Snapshot
 }
 
 // Train implements train.Method.
@@ -72,8 +73,10 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	input := m.Encoder.Input(s.X)
 	whole, who := wholeView(s, input), machine.who
 	who.Shape = c.shape(m)
-	t := &Trainer{RunState: train.NewRunState(who, s, c.Metric, c.Draw(), names...), config: c, shard: s, model: m, input: input, machine: machine, key: rng.New(c.Seed),
-		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole, logits: map[int]mat.Dense{}, hidden: map[int]mat.Dense{}}
+	t := &Trainer{RunState: train.NewRunState(who, s, c.Metric, c.Draw(), names...), config: c, shard: s, model: m,
+		input: input, machine: machine, key: rng.New(c.Seed),
+		metric: eval.NewAccumulator(c.Metric, s.Labels, train.SelectionBins), full: whole, base: whole, training: whole,
+		logits: map[int]mat.Dense{}, hidden: map[int]mat.Dense{}}
 	t.Measured.Ends, t.countBits = len(m.Layers), comm.CountBits(s.Nodes)
 	for _, cost := range t.costs() {
 		if err := cost.Err(); err != nil {

@@ -32,7 +32,8 @@ func (v *view) weighs(l *nn.Layer) bool { return l.Edges == graph.GCN && v.own.S
 
 // fetch fills src with rows of own nodes, the input (hop 0) or the aggregate so far, and with those of the halo, or
 // what other peers send by covers c.
-func (v *view) fetch(ctx context.Context, s *train.Sender, c *train.Covers, l *nn.Layer, hop int, what string) (err error) {
+func (v *view) fetch(ctx context.Context, s *train.Sender, c *train.Covers, l *nn.Layer, hop int,
+	what string) (err error) {
 	if err := v.learnDegrees(ctx, s, l); err != nil {
 		return err
 	}

@@ -53,7 +53,8 @@ type keeper struct {
 // admit checks that this site may take part in a run by t. A refusal is recorded.
 func (s Site) admit(t Terms, now time.Time) (_ *keeper, err error) {
 	g, id := s.Gate, s.Identity.PeerID()
-	if g.Roster == "" && (g.Policy != "" || g.Approval != "") || g.Roster != "" && (g.Policy == "" || g.Approval == "") {
+	if g.Roster == "" && (g.Policy != "" || g.Approval != "") ||
+		g.Roster != "" && (g.Policy == "" || g.Approval == "") {
 		return nil, train.Input(errors.New("roster, policy and approval go together: give all three, or none"))
 	}
 	k := &keeper{gate: g, terms: t, own: s.Shard, stop: func() {}, written: now, onEvent: s.OnEvent}
@@ -88,8 +89,8 @@ func (k *keeper) enforce(plan, id string, now time.Time) error {
 	}
 	k.roster = file.Body
 	if file.Body.Federation != policy.Federation {
-		return train.Input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation, g.Policy,
-			policy.Federation))
+		return train.Input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation,
+			g.Policy, policy.Federation))
 	}
 	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
 		return train.Input(fmt.Errorf("%s: %w", g.Roster, err))
@@ -127,8 +128,8 @@ func (k *keeper) config(s Site) node.Config {
 		limit = k.Policy.ReceiveLimit
 	}
 	return node.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier,
-		MaxPeers: len(k.terms.Members.Members), LAN: s.LAN, Interfaces: s.Interfaces, PeerTimeout: k.terms.PeerTimeout, MaxRate: limit,
-		Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
+		MaxPeers: len(k.terms.Members.Members), LAN: s.LAN, Interfaces: s.Interfaces, PeerTimeout: k.terms.PeerTimeout,
+		MaxRate: limit, Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 
 // openHost opens the site's host, and lets it follow the roster until ctx ends.
@@ -148,8 +149,8 @@ func (k *keeper) openHost(ctx context.Context, s Site) (err error) {
 			}
 			rank := slices.Index(k.terms.names(), name)
 			most := time.Duration(k.waiting.Load()).Round(time.Second)
-			k.event(train.Event{Kind: train.Connection, Peer: rank, Text: fmt.Sprintf("waiting for %s (%.10s…): %s of %s%s",
-				name, k.terms.Members.Members[rank].ID, since.Round(time.Second), most, more)})
+			k.event(train.Event{Kind: train.Connection, Peer: rank, Text: fmt.Sprintf("waiting for %s "+
+				"(%.10s…): %s of %s%s", name, k.terms.Members.Members[rank].ID, since.Round(time.Second), most, more)})
 		}
 	}
 	go k.revoke(ctx, s.Identity.PeerID())
@@ -173,7 +174,8 @@ func (k *keeper) met(t comm.Transport) comm.Transport {
 			members = append(members, r)
 			if r != k.terms.Rank {
 				k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
-					Rows: int64(len(k.own.Boundary[r])), Text: "rows are those of this site's nodes that the peer may be sent, once for each layer and hop"})
+					Rows: int64(len(k.own.Boundary[r])), Text: "rows are those of this site's nodes that the peer " +
+						"may be sent, once for each layer and hop"})
 			}
 		}
 		k.event(train.Event{Kind: train.Connection, Members: members, Peer: -1})

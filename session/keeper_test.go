@@ -17,8 +17,8 @@ type swallow struct{ comm.Transport }
 
 func (swallow) Send(context.Context, int, []byte, []byte) error { return nil }
 
-// TestMaxBytesOfARun: the bound of a policy holds for all sessions of a run together, also where the process is restarted,
-// and is not passed where it is killed.
+// TestMaxBytesOfARun: the bound of a policy holds for all sessions of a run together, also where the process is
+// restarted, and is not passed where it is killed.
 func TestMaxBytesOfARun(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() *keeper {
@@ -36,7 +36,8 @@ func TestMaxBytesOfARun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var refused *admission.Refusal
-	if err := send(first, 3500); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3500 more to send)") {
+	if err := send(first, 3500); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "(got 3000, and 3500 more to send)") {
 		t.Errorf("%v, want that both sessions count", err)
 	}
 	if err := first.end(nil); err != nil {
@@ -46,7 +47,8 @@ func TestMaxBytesOfARun(t *testing.T) {
 	if first.spent > 0 || second.spent == 0 {
 		t.Error("only the second process must go on")
 	}
-	if err := send(second, 3401); !errors.As(err, &refused) || !strings.Contains(err.Error(), "(got 3000, and 3401 more to send)") {
+	if err := send(second, 3401); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "(got 3000, and 3401 more to send)") {
 		t.Errorf("%v, want that the earlier process counts", err)
 	}
 	if err := send(second, 1000); err != nil { // and is killed
@@ -62,7 +64,8 @@ func TestMaxBytesOfARun(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "policy", sentNote), []byte("-1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&keeper{}).recall(dir); err == nil || !strings.Contains(err.Error(), "number of bytes") || !strings.Contains(err.Error(), dir) {
+	if err := (&keeper{}).recall(dir); err == nil || !strings.Contains(err.Error(), "number of bytes") ||
+		!strings.Contains(err.Error(), dir) {
 		t.Errorf("%v, want an error that names the file", err)
 	}
 }

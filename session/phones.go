@@ -67,7 +67,8 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 		return nil, train.Input(fmt.Errorf("%s collects shares of leaves by the plan (leaf_addresses), "+
 			"and needs rules for whom it admits", at.Names[t.Rank]))
 	case t.Rank >= t.Phones.Sites && s.Phones != nil:
-		return nil, train.Input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)", at.Names[t.Rank]))
+		return nil, train.Input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)",
+			at.Names[t.Rank]))
 	}
 	c := &phoneSums{terms: t, ids: s.Shard.IDs, secure: at.Reducer, note: at.Event}
 	if s.State != "" {
@@ -184,7 +185,8 @@ func (c *phoneSums) end(ctx context.Context, run error) error {
 
 // phone is a phone's way to the sites.
 type phone struct {
-	*leaf.TransportUplink // the present connection; each begins with the first sum: whether the sites went on it cannot know
+	// the present connection; each begins with the first sum: whether the sites went on it cannot know
+	*leaf.TransportUplink
 	Site
 	terms Terms
 	token leaf.Token // by which the sites know the phone in this run

@@ -68,7 +68,8 @@ func TestPhoneComesBack(t *testing.T) {
 				return netsim.New(1, netsim.Config{}).Transport(0), test.meets(attempts - 1)
 			}
 			_, _, err := s.Run(t.Context(), training)
-			if text := fmt.Sprint(err); (err == nil) != (test.ends == "") || err != nil && !strings.Contains(text, test.ends) {
+			if text := fmt.Sprint(err); (err == nil) != (test.ends == "") ||
+				err != nil && !strings.Contains(text, test.ends) {
 				t.Errorf("%s: %v, must be %s", name, err, test.ends)
 			}
 			if !slices.Equal(pauses, test.pauses) {

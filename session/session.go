@@ -1,6 +1,6 @@
 // Package session is one member's place in a run, over as many connections to the others as it takes: it meets them,
-// waits for failed ones, and ends the run so that no two peers have different models. It also enforces the site's policy
-// and writes its audit log.
+// waits for failed ones, and ends the run so that no two peers have different models. It also enforces the site's
+// policy and writes its audit log.
 package session
 
 import (
@@ -32,13 +32,14 @@ type Usage struct {
 type Training func(context.Context, *Session) (*train.Trained, error)
 
 // Session is one member's place in a run: who is present, what carries rows and sums, what is kept, who listens, what
-// was used, and how to come back. Site.Attend, Site.Phone and Local make one. Run trains in it; Once does something else.
+// was used, and how to come back. Site.Attend, Site.Phone and Local make one. Run trains in it; Once does something
+// else.
 type Session struct {
 	Rank  int
 	Names []string // of all members, by rank
 
-	// What the methods of training are given. Group has those who are present: from the time when all have met until one
-	// of them fails.
+	// What the methods of training are given. Group has those who are present: from the time when all have met until
+	// one of them fails.
 	train.Place
 
 	Progress time.Duration // without any frame ends a connection (0 = never)
@@ -176,7 +177,8 @@ func (s *Session) patience(ctx context.Context, err error) (time.Duration, error
 	case wait <= 0:
 		return 0, fmt.Errorf("no round was done for %v: %w", s.Rejoin, s.lost)
 	default:
-		s.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second), s.naming(err))
+		s.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second),
+			s.naming(err))
 	}
 	s.Event(train.Event{Kind: train.Connection, Peer: at.Rank, Text: text})
 	select {

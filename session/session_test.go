@@ -25,8 +25,8 @@ func TestSilentMember(t *testing.T) {
 		defer silent.Close()
 		var waited []string
 		meetings := 0
-		m := &session.Session{Names: []string{"a", "b"}, Wait: time.Minute, Progress: 5 * time.Minute, Rejoin: time.Hour,
-			Place: train.Place{Checkpoints: &checkpoint.Store{Dir: t.TempDir()}},
+		m := &session.Session{Names: []string{"a", "b"}, Wait: time.Minute, Progress: 5 * time.Minute,
+			Rejoin: time.Hour, Place: train.Place{Checkpoints: &checkpoint.Store{Dir: t.TempDir()}},
 			Event: func(e train.Event) {
 				if e.Kind == train.Connection && e.Peer == 1 && e.Members == nil {
 					waited = append(waited, e.Text)
@@ -58,9 +58,9 @@ func TestSilentMember(t *testing.T) {
 	})
 }
 
-// TestWhoHasTheModel: a member with its model waits for the others as long as for a failed peer, unless it was restarted
-// after it had written and measured the model: then it only looks whether they are still there. It ends with its model,
-// unless one of them refuses.
+// TestWhoHasTheModel: a member with its model waits for the others as long as for a failed peer, unless it was
+// restarted after it had written and measured the model: then it only looks whether they are still there. It ends with
+// its model, unless one of them refuses.
 func TestWhoHasTheModel(t *testing.T) {
 	full := errors.New("disk full")
 	for name, test := range map[string]struct {
@@ -111,7 +111,8 @@ func TestWhoHasTheModel(t *testing.T) {
 			begun := time.Now()
 			_, _, err := m.Run(t.Context(), training)
 			took := time.Since(begun)
-			if (err != nil) != test.fails || errors.Is(err, comm.ErrRefused) != test.fails || final != 1 || took > time.Minute {
+			if (err != nil) != test.fails || errors.Is(err, comm.ErrRefused) != test.fails || final != 1 ||
+				took > time.Minute {
 				t.Errorf("%s: %d models written after %v: %v", name, final, took, err)
 			}
 			near := func(a, b time.Duration) bool { return a <= b && a > b-time.Minute }

@@ -145,7 +145,8 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	if err != nil {
 		return err
 	}
-	running, stop := context.WithCancelCause(ctx) // ends if the log or the roster bars the site; the others are told why
+	// ends if the log or the roster bars the site; the others are told why
+	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	k.stop = func() {
 		stop(&comm.PeerError{Rank: t.Rank, Op: "admission", Err: cmp.Or(k.failed, errNoMember)})
@@ -157,8 +158,9 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 		return err
 	}
 	defer k.host.Close()
-	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: s.Wait, Rejoin: s.Rejoin, Place: train.Place{Spend: spend},
-		Link: s.Link, Seed: t.Seed, Request: t.Request, Meet: k.meet, Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
+	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: s.Wait, Rejoin: s.Rejoin,
+		Place: train.Place{Spend: spend}, Link: s.Link, Seed: t.Seed, Request: t.Request, Meet: k.meet,
+		Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
 	phones, err := s.collects(t, at)
 	if err != nil {
 		return err
@@ -205,7 +207,8 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 }
 
 // Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford
-// is refused now, unless it continues from checkpoints: then it may have spent already, and is refused where it has not.
+// is refused now, unless it continues from checkpoints: then it may have spent already, and is refused where it has
+// not.
 func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
 	switch {
 	case l.Path == "" && l.Budget != (dp.Guarantee{}):
@@ -213,8 +216,8 @@ func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (fun
 	case l.Path == "" || t.Spends == nil && l.Budget == (dp.Guarantee{}):
 		return nil, nil
 	case t.Spends == nil:
-		return nil, train.Input(fmt.Errorf("epsilon must be above 0 with a privacy budget (got 0): the run would spend all of %s",
-			parts[0].Name))
+		return nil, train.Input(fmt.Errorf("epsilon must be above 0 with a privacy budget (got 0): "+
+			"the run would spend all of %s", parts[0].Name))
 	}
 	l.Data = shard.Edges(parts...)
 	if !continues {

@@ -8,7 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// TestBoundsOfAHost: the peer timeout comes from the plan, the receive limit is the lower one of the site and its policy.
+// TestBoundsOfAHost: the peer timeout comes from the plan, the receive limit is the lower one of the site and its
+// policy.
 func TestBoundsOfAHost(t *testing.T) {
 	const at = "/ip4/127.0.0.1/udp/4001/quic-v1"
 	members := []node.Member{{Name: "north"}, {Name: "south", Addrs: []string{at}}}

@@ -27,10 +27,11 @@ func Distance(x, y []float32) float64 {
 	return math.Sqrt(apart / max(xx, yy))
 }
 
-// TakeOfMost makes weights, which every peer has worked out by itself, at every peer those of the first of the most peers that have
-// the same digest of them, and returns its rank and the largest Distance to this peer's; −1 where all digests are the same. Weights that
-// are further apart than MostApart are a *comm.PeerError of that rank.
-func TakeOfMost(ctx context.Context, g *comm.Group, digests [][]byte, weights [][]float32) (from int, distance float64, err error) {
+// TakeOfMost makes weights, which every peer has worked out by itself, at every peer those of the first of the most
+// peers that have the same digest of them, and returns its rank and the largest Distance to this peer's; −1 where all
+// digests are the same. Weights that are further apart than MostApart are a *comm.PeerError of that rank.
+func TakeOfMost(ctx context.Context, g *comm.Group, digests [][]byte,
+	weights [][]float32) (from int, distance float64, err error) {
 	most := 0
 	for q := range digests {
 		votes := 0
@@ -53,8 +54,9 @@ func TakeOfMost(ctx context.Context, g *comm.Group, digests [][]byte, weights []
 		}
 		apart := Distance(fetched, own)
 		if !(apart <= MostApart) {
-			return from, apart, &comm.PeerError{Rank: from, Op: "weights", Err: fmt.Errorf("its solution differs from this peer's by %.2g of its length, "+
-				"more than the %g that rounding explains: the memory of one is at fault, or it sends false ones", apart, MostApart)}
+			return from, apart, &comm.PeerError{Rank: from, Op: "weights", Err: fmt.Errorf("its solution differs "+
+				"from this peer's by %.2g of its length, more than the %g that rounding explains: the memory of one "+
+				"is at fault, or it sends false ones", apart, MostApart)}
 		}
 		distance = max(distance, apart)
 		copy(own, fetched)

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// TestTakeOfMost: peers whose digests agree keep their weights; else all take those of the first of the most peers that agree, unless
-// these are further apart than rounding explains.
+// TestTakeOfMost: peers whose digests agree keep their weights; else all take those of the first of the most peers that
+// agree, unless these are further apart than rounding explains.
 func TestTakeOfMost(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -48,7 +48,8 @@ func TestTakeOfMost(t *testing.T) {
 		if errs[0] != nil || errs[1] != nil {
 			t.Errorf("%s: %v", c.name, errs)
 		}
-		if must := []float32{1, c.other}; c.from >= 0 && (held[0][1][0] != must[c.from] || !slices.Equal(held[0][1], held[1][1])) {
+		if must := []float32{1, c.other}; c.from >= 0 && (held[0][1][0] != must[c.from] ||
+			!slices.Equal(held[0][1], held[1][1])) {
 			t.Errorf("%s: weights are %v and %v, want those of peer %d", c.name, held[0], held[1], c.from)
 		}
 	}

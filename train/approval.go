@@ -79,7 +79,8 @@ func (a *Approval) fault(what, name, got string) error {
 	}
 	slices.Sort(known)
 	if known = slices.Compact(known); len(known) == 0 {
-		return comm.Refused("%s %q must be on the list of what this site sends (got %s): it was not sent", what, name, got)
+		return comm.Refused("%s %q must be on the list of what this site sends (got %s): it was not sent", what, name,
+			got)
 	}
 	return comm.Refused("%s %q must be as on the list of what this site sends, %q (got %s): it was not sent",
 		what, name, known, got)

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// listed returns a group of one of two members that may send two rounds of 3 columns of 5 rows, a sum of 4 numbers in one
-// or two parts with 2 whole numbers beside them, and one of 6 numbers in int8.
+// listed returns a group of one of two members that may send two rounds of 3 columns of 5 rows, a sum of 4 numbers in
+// one or two parts with 2 whole numbers beside them, and one of 6 numbers in int8.
 func listed(t *testing.T) *comm.Group {
 	t.Helper()
 	l := train.NewMessages(train.Members{Peers: 2, Nodes: 10})
@@ -25,25 +25,28 @@ func listed(t *testing.T) *comm.Group {
 	return g
 }
 
-// TestRefusedBeforeSent: what is not on the list, is wider, in a wider format or comes too often is refused by name, and
-// nothing of it is sent.
+// TestRefusedBeforeSent: what is not on the list, is wider, in a wider format or comes too often is refused by name,
+// and nothing of it is sent.
 func TestRefusedBeforeSent(t *testing.T) {
 	sum := func(kind string, numbers, counts, bits int) *comm.Contribution {
-		return &comm.Contribution{ID: comm.ReduceID{Kind: kind}, Update: make([]float32, numbers), Counts: make([]int64, counts), Bits: bits}
+		return &comm.Contribution{ID: comm.ReduceID{Kind: kind}, Update: make([]float32, numbers),
+			Counts: make([]int64, counts), Bits: bits}
 	}
 	for name, test := range map[string]struct {
 		send func(*comm.Group) error
 		want string
 	}{
 		"a column more": {func(g *comm.Group) error {
-			return g.Exchange(t.Context(), comm.Halo, "rows", [][]float32{nil, make([]float32, 5*4)}, make([][]float32, 2))
+			return g.Exchange(t.Context(), comm.Halo, "rows", [][]float32{nil, make([]float32, 5*4)},
+				make([][]float32, 2))
 		}, `rows "rows" must be as on the list`},
 		"rows of components": {func(g *comm.Group) error {
 			_, err := g.SendRecv(t.Context(), comm.Halo, "components", [][]byte{nil, {1}}, 10)
 			return err
 		}, `rows "components" must be on the list`},
 		"a stream": {func(g *comm.Group) error {
-			_, err := g.Stream(t.Context(), comm.Halo, "components", comm.Lane{Out: []int{0, 8}, In: []int{0, 0}, Unit: 4})
+			_, err := g.Stream(t.Context(), comm.Halo, "components",
+				comm.Lane{Out: []int{0, 8}, In: []int{0, 0}, Unit: 4})
 			return err
 		}, `rows "components" must be on the list`},
 		"an unknown sum": {func(g *comm.Group) error {

@@ -56,7 +56,8 @@ func (p Participant) saveCheckpoint(c *Checkpoint) error {
 		return err
 	}
 	s := &checkpoint.State{Fingerprints: p.fingerprints(), Header: head, I64: c.I64,
-		F32: map[string][]float32{"params": c.Params, "heads": c.Heads, "slab": c.Slab, "best": c.Best}, F64: map[string][]float64{"labels": c.Labels, "rounds": c.Rounds, "stages": c.Stages}}
+		F32: map[string][]float32{"params": c.Params, "heads": c.Heads, "slab": c.Slab, "best": c.Best},
+		F64: map[string][]float64{"labels": c.Labels, "rounds": c.Rounds, "stages": c.Stages}}
 	for i, m := range c.Moments {
 		s.F32[moment(i)] = m
 	}
@@ -107,8 +108,9 @@ func (p Participant) readCheckpoint(s *checkpoint.State) (*Checkpoint, error) {
 		return nil, &checkpoint.MismatchError{Path: p.Checkpoints.Dir, Which: []string{"version of this program"}}
 	}
 	c := &Checkpoint{Sent: h.Sent, Header: h.Trainer, F32: s.F32, I64: s.I64,
-		Snapshot: Snapshot{At: h.Position, Agreed: h.Agreed, Steps: h.Steps, Labels: s.F64["labels"], Rounds: s.F64["rounds"], Stages: s.F64["stages"],
-			Params: s.F32["params"], Heads: s.F32["heads"], Slab: s.F32["slab"], Best: s.F32["best"]}}
+		Snapshot: Snapshot{At: h.Position, Agreed: h.Agreed, Steps: h.Steps, Labels: s.F64["labels"],
+			Rounds: s.F64["rounds"], Stages: s.F64["stages"], Params: s.F32["params"], Heads: s.F32["heads"],
+			Slab: s.F32["slab"], Best: s.F32["best"]}}
 	for i := 0; s.F32[moment(i)] != nil; i++ {
 		c.Moments = append(c.Moments, s.F32[moment(i)])
 	}

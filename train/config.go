@@ -30,14 +30,16 @@ type Config struct {
 	Metric    eval.Metric    `json:"metric"`     // selects the best state of a stage
 	Optimizer optim.Config   `json:"optimizer"`
 	Schedule  optim.Schedule `json:"schedule"` // of the learning rate over the steps of a stage
-	Balanced  bool           `json:"balanced"` // weights each class by the inverse of its frequency among the training labels
+	// weights each class by the inverse of its frequency among the training labels
+	Balanced bool `json:"balanced"`
 	// [C] what a label of each class counts in the loss; nil: all alike, or as Balanced says.
 	ClassWeights []float32 `json:"class_weights,omitempty"`
 	Positive     int       `json:"positive,omitempty"` // Draw.Positive
 	// validation and test nodes and their edges are absent from training
 	Inductive bool `json:"inductive"`
 
-	Init string `json:"init,omitempty"` // SHA-256 of the model file whose parameters training starts from; empty: they are drawn
+	// SHA-256 of the model file whose parameters training starts from; empty: they are drawn
+	Init string `json:"init,omitempty"`
 
 	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that travel between peers
 	Exchange string      `json:"exchange"`      // one of Exchanges
@@ -50,12 +52,14 @@ type Config struct {
 // including those of agreeing on the cover.
 var Exchanges = []string{"halo", "cover", "auto"}
 
-// Validate returns all faults at once, or nil. The optimizer and the schedule are not checked: a solver may need neither.
+// Validate returns all faults at once, or nil. The optimizer and the schedule are not checked: a solver may need
+// neither.
 func (c Config) Validate() error {
 	kind := c.Spec.Kind()
 	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
 	if c.Balanced && kind == graph.Numbers {
-		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are no classes to weigh"))
+		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are "+
+			"no classes to weigh"))
 	}
 	errs = append(errs, nn.CheckClassWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
 	least := func(name string, got, bound int) {
@@ -81,11 +85,13 @@ func (c Config) Fits(s *shard.Shard) error {
 			errs = append(errs, fmt.Errorf("shard %d "+format, append([]any{s.Rank}, args...)...))
 		}
 	}
-	fault(c.Spec.Reads(s.X).Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)", c.Spec.Features, s.X.Cols())
+	fault(c.Spec.Reads(s.X).Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)",
+		c.Spec.Features, s.X.Cols())
 	if c.Spec.Kind() == graph.Links {
 		return errors.Join(append(errs, c.fitsEdges(s)...)...)
 	}
-	fault(s.Labels.Classes != c.Spec.Classes, "must have %d classes, as the model has (got %d)", c.Spec.Classes, s.Labels.Classes)
+	fault(s.Labels.Classes != c.Spec.Classes, "must have %d classes, as the model has (got %d)", c.Spec.Classes,
+		s.Labels.Classes)
 	fault(s.Labels.Kind() != c.Spec.Kind(), "must have labels for task %s (got %s)", c.Spec.Task, s.Labels.Kind())
 	return errors.Join(append(errs, c.fitsEdges(s)...)...)
 }
@@ -98,8 +104,10 @@ func (c Config) fitsEdges(s *shard.Shard) (errs []error) {
 		}
 	}
 	for i, l := range c.Spec.Layers {
-		fault(l.Relations > 0 && l.Relations != s.Typed.Count(), "must have %d relations, as layers[%d] has (got %d)", l.Relations, i, s.Typed.Count())
-		fault(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols, "must have %d columns of edges, as layers[%d] has (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
+		fault(l.Relations > 0 && l.Relations != s.Typed.Count(), "must have %d relations, as layers[%d] has (got %d)",
+			l.Relations, i, s.Typed.Count())
+		fault(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols,
+			"must have %d columns of edges, as layers[%d] has (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
 	}
 	return errs
 }

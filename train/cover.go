@@ -24,7 +24,8 @@ type Covers struct {
 // AgreeCovers asks every peer for a cover where that is worth it. edges returns the edges that read the rows of peer q,
 // which are their sources; give[q] is how many rows peer q would read of this one. worth tells whether to send so many
 // rows fewer is worth a message of so many bytes now.
-func (s *Sender) AgreeCovers(ctx context.Context, what string, give []int, edges func(q int) *graph.CSR, worth func(fewer, bytes int) bool) (*Covers, error) {
+func (s *Sender) AgreeCovers(ctx context.Context, what string, give []int, edges func(q int) *graph.CSR,
+	worth func(fewer, bytes int) bool) (*Covers, error) {
 	c := &Covers{Take: make([]*shard.Cover, len(give))}
 	weighted := false
 	for q := range give {

@@ -69,7 +69,8 @@ func (s *Sender) Sources(ctx context.Context, c *Covers, v GraphView, l *nn.Laye
 
 // chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have
 // more values than the rows. rows[q] reports whether peer q sends rows.
-func (s *Sender) chooseRows(ctx context.Context, c *Covers, own graph.Features, give [][]int32) (rows []bool, err error) {
+func (s *Sender) chooseRows(ctx context.Context, c *Covers, own graph.Features,
+	give [][]int32) (rows []bool, err error) {
 	const what = "rows or sums"
 	out := make([][]byte, s.shard.Parts)
 	for q, cover := range c.Give {

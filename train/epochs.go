@@ -17,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Epochs is the run state of a method that trains all parameters together: a round is an epoch, and the only stage is all layers.
-// All peers hold the same parameters.
+// Epochs is the run state of a method that trains all parameters together: a round is an epoch, and the only stage is
+// all layers. All peers hold the same parameters.
 type Epochs struct {
 	RunState
 	Model  *nn.Model
@@ -28,9 +28,10 @@ type Epochs struct {
 	Own    Kept      // what no other peer has, so that each restores a checkpoint of its own; nil: nothing
 }
 
-// NewEpochs returns a run from its beginning that trains params, those of m among them, by a configuration of that fingerprint. They
-// are changed in place. own is Epochs.Own.
-func NewEpochs(c Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model, params []*tape.Param, own Kept) (*Epochs, error) {
+// NewEpochs returns a run from its beginning that trains params, those of m among them, by a configuration of that
+// fingerprint. They are changed in place. own is Epochs.Own.
+func NewEpochs(c Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model, params []*tape.Param,
+	own Kept) (*Epochs, error) {
 	r := &Epochs{Model: m, Params: tape.NewFlatParams(params), Own: own}
 	who := Participant{Config: fingerprint, Model: Fingerprint(c.Spec), Own: own != nil,
 		Shape: SnapshotShape{Rounds: c.Rounds, Slab: len(r.Params.Value)}}
@@ -97,15 +98,17 @@ func (r *Epochs) CountLabels(ctx context.Context, kind string) error {
 	return err
 }
 
-// Rounds trains from the round at hand to first + c.Rounds, or until the patience of c is used up, of total rounds of the run.
-// validate keeps the best state, at last that behind the last round, and step returns the loss of a round. A round is taken whole or
-// not at all: where one fails, a checkpoint of its begin is left.
-func (r *Epochs) Rounds(ctx context.Context, c Config, first, total int, validate func(last bool) (val, loss float64, err error), step func() (float64, error)) error {
+// Rounds trains from the round at hand to first + c.Rounds, or until the patience of c is used up, of total rounds of
+// the run. validate keeps the best state, at last that behind the last round, and step returns the loss of a round. A
+// round is taken whole or not at all: where one fails, a checkpoint of its begin is left.
+func (r *Epochs) Rounds(ctx context.Context, c Config, first, total int,
+	validate func(last bool) (val, loss float64, err error), step func() (float64, error)) error {
 	for end := first + c.Rounds; r.At.Round < end; {
 		if err := ctx.Err(); err != nil {
 			return errors.Join(err, r.Save(r))
 		}
-		e := Event{Kind: RoundEnd, Round: r.At.Round, Metric: string(r.Metric), Done: r.At.Round + 1, Total: total, Val: math.NaN(), ValLoss: math.NaN()}
+		e := Event{Kind: RoundEnd, Round: r.At.Round, Metric: string(r.Metric), Done: r.At.Round + 1, Total: total,
+			Val: math.NaN(), ValLoss: math.NaN()}
 		var err error
 		if (r.At.Round-first)%c.EvalEvery == 0 {
 			if e.Val, e.ValLoss, err = validate(false); err != nil {
@@ -185,7 +188,9 @@ var ErrDiverged = errors.New("the loss is not a finite number: training has dive
 func (r *Epochs) Alike(digests [][]byte) error {
 	for q, d := range digests {
 		if !bytes.Equal(d, digests[r.Whole.Rank]) {
-			return &comm.PeerError{Rank: q, Op: fmt.Sprintf("epoch %d", r.At.Round), Err: fmt.Errorf("its parameters differ from those of this worker (%d): the processors round apart, or a memory is at fault", r.Whole.Rank)}
+			return &comm.PeerError{Rank: q, Op: fmt.Sprintf("epoch %d", r.At.Round),
+				Err: fmt.Errorf("its parameters differ from those of this worker (%d): the processors round apart, "+
+					"or a memory is at fault", r.Whole.Rank)}
 		}
 	}
 	return nil

@@ -13,20 +13,24 @@ type EventKind string
 
 // The kinds, with the fields that each of them sets besides Kind, Stage, StageName and Round.
 const (
-	RoundEnd   EventKind = "round"      // Done, Total, Metric, Loss, Val, ValLoss, Sent
-	StageEnd   EventKind = "stage"      // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
-	Resync     EventKind = "resync"     // Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
-	HaloPlan   EventKind = "halo_plan"  // Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
-	Saved      EventKind = "saved"      // Peer: this peer has written a checkpoint
-	Restored   EventKind = "restored"   // Peer: this peer continues from a checkpoint
-	Connection EventKind = "connection" // Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
-	Trace      EventKind = "trace"      // Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
-	Note       EventKind = "note"       // Text: what goes on between the sites
-	Warning    EventKind = "warning"    // Text
+	RoundEnd EventKind = "round" // Done, Total, Metric, Loss, Val, ValLoss, Sent
+	StageEnd EventKind = "stage" // Metric, BestRound, Val, ValLoss, Test, TestLoss, Sent
+	// Peer, Other, Differed, Distance: two peers rounded apart, and all take the parameters of one
+	Resync EventKind = "resync"
+	// Layer, Rows, Width, Refetched, Kept, Text: how a layer's halo rows reach this peer
+	HaloPlan EventKind = "halo_plan"
+	Saved    EventKind = "saved"    // Peer: this peer has written a checkpoint
+	Restored EventKind = "restored" // Peer: this peer continues from a checkpoint
+	// Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
+	Connection EventKind = "connection"
+	// Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
+	Trace   EventKind = "trace"
+	Note    EventKind = "note"    // Text: what goes on between the sites
+	Warning EventKind = "warning" // Text
 )
 
-// Event is something that happened in a run, as one peer saw it. Measures are those of all peers together; NaN stands for
-// what was not measured.
+// Event is something that happened in a run, as one peer saw it. Measures are those of all peers together; NaN stands
+// for what was not measured.
 type Event struct {
 	Kind      EventKind
 	Stage     int    // 0: the encoder, or all layers where they are trained at once; k: graph layer k
@@ -88,14 +92,16 @@ func (e Event) fields() []field {
 	case RoundEnd:
 		all = e.ofClass(all)
 		return append(all, field{"done", e.Done}, field{"total", e.Total}, field{"metric", e.Metric},
-			field{"loss", finiteOrNil(e.Loss)}, field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)}, field{"sent", e.Sent})
+			field{"loss", finiteOrNil(e.Loss)}, field{"val", finiteOrNil(e.Val)},
+			field{"val_loss", finiteOrNil(e.ValLoss)}, field{"sent", e.Sent})
 	case StageEnd:
 		all = e.ofClass(all)
 		return append(all, field{"metric", e.Metric}, field{"best_round", e.BestRound},
 			field{"val", finiteOrNil(e.Val)}, field{"val_loss", finiteOrNil(e.ValLoss)},
 			field{"test", finiteOrNil(e.Test)}, field{"test_loss", finiteOrNil(e.TestLoss)}, field{"sent", e.Sent})
 	case Resync:
-		return append(all, field{"peer", e.Peer}, field{"other", e.Other}, field{"differed", e.Differed}, field{"distance", finiteOrNil(e.Distance)})
+		return append(all, field{"peer", e.Peer}, field{"other", e.Other}, field{"differed", e.Differed},
+			field{"distance", finiteOrNil(e.Distance)})
 	case HaloPlan:
 		return append(all, field{"layer", e.Layer}, field{"rows", e.Rows}, field{"width", e.Width},
 			field{"refetched", e.Refetched}, field{"kept", e.Kept}, field{"text", e.Text})

@@ -43,7 +43,8 @@ func (g Greeting) encode() []byte {
 
 func parseGreeting(b []byte) (g Greeting, err error) {
 	if len(b) < greetingLen(0) || len(b) > greetingLen(maxCheckpoints) || (len(b)-greetingLen(0))%8 != 0 {
-		return g, fmt.Errorf("a greeting must have %d bytes and 8 for each of up to %d checkpoints (got %d)", greetingLen(0), maxCheckpoints, len(b))
+		return g, fmt.Errorf("a greeting must have %d bytes and 8 for each of up to %d checkpoints (got %d)",
+			greetingLen(0), maxCheckpoints, len(b))
 	}
 	r := snapshotReader{b: b}
 	g.Rank, g.Size = int(r.u32()), int(r.u32())

@@ -53,7 +53,8 @@ func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout,
 
 // NewHop agrees with every peer on what crosses. A sum crosses as the average of its terms: it is as large as a row and
 // is rounded like one.
-func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, c Crossing) (h *Hop, err error) {
+func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string,
+	c Crossing) (h *Hop, err error) {
 	own := s.shard
 	h = &Hop{sender: s, give: own.Boundary, ptr: own.HaloPtr, most: c.Most}
 	var covers *Covers

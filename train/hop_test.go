@@ -48,7 +48,8 @@ func TestHop(t *testing.T) {
 				for i := range g.N() {
 					for j, v := range want.Row(i) {
 						if off := math.Abs(float64(v - got.At(i, j))); off > c.off {
-							t.Fatalf("norm %d, %s, %+v: node %d, column %d is %g, want %g", norm, name, c.coding, i, j, got.At(i, j), v)
+							t.Fatalf("norm %d, %s, %+v: node %d, column %d is %g, want %g", norm, name, c.coding, i, j,
+								got.At(i, j), v)
 						}
 					}
 				}
@@ -81,7 +82,8 @@ func TestReweigh(t *testing.T) {
 			f := 1 / math.Sqrt(1+float64(degree[node]))
 			for j, v := range g.X.Dense.Row(int(node)) {
 				if off := math.Abs(float64(again.At(k, j)) - f*float64(v)); off > 1e-6 {
-					t.Errorf("peer %d, node %d, column %d: %g, want %g", own.Rank, node, j, again.At(k, j), f*float64(v))
+					t.Errorf("peer %d, node %d, column %d: %g, want %g", own.Rank, node, j, again.At(k, j),
+						f*float64(v))
 				}
 			}
 		}
@@ -93,8 +95,8 @@ func TestReweigh(t *testing.T) {
 	})
 }
 
-// TestFarValuesAreRefused: what is beyond the limit is cut off by its owner, whoever it is, and what a peer sends beyond
-// it is refused by that peer's name; so are values that are not finite where rows cross as they are.
+// TestFarValuesAreRefused: what is beyond the limit is cut off by its owner, whoever it is, and what a peer sends
+// beyond it is refused by that peer's name; so are values that are not finite where rows cross as they are.
 func TestFarValuesAreRefused(t *testing.T) {
 	_, shards := toy(t)
 	for name, lie := range map[string]func(x mat.Dense, c *Crossing){

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// labelLimit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has not. The
-// first reals of them are parts of real numbers.
+// labelLimit returns what each of the numbers of another peer may be: it has at most all nodes that the holder of s has
+// not. The first reals of them are parts of real numbers.
 func labelLimit(s *shard.Shard, reals int) func(int) comm.Limit {
 	most := float64(s.Nodes) - float64(s.Owned)
 	return func(i int) comm.Limit {
@@ -20,8 +20,8 @@ func labelLimit(s *shard.Shard, reals int) func(int) comm.Limit {
 	}
 }
 
-// checkLabels returns an error unless sums, less own, may be the numbers of the other peers: a labelled node has one class, or
-// of several at most all, and is in one split.
+// checkLabels returns an error unless sums, less own, may be the numbers of the other peers: a labelled node has one
+// class, or of several at most all, and is in one split.
 func checkLabels(sums, own []int64, s *shard.Shard) error {
 	others := slices.Clone(sums)
 	for i, n := range own {
@@ -39,12 +39,13 @@ func checkLabels(sums, own []int64, s *shard.Shard) error {
 		all := int64(0)
 		for c, n := range counts {
 			if all += n; n > nodes {
-				return comm.Refused("the training nodes of class %d at the other peers must be at most their %d labelled ones (got %d)",
-					c, nodes, n)
+				return comm.Refused("the training nodes of class %d at the other peers must be at most their %d "+
+					"labelled ones (got %d)", c, nodes, n)
 			}
 		}
 		if !s.Labels.Multi() && all != nodes {
-			return comm.Refused("the training nodes of all classes at the other peers must be their %d labelled ones (got %d)", nodes, all)
+			return comm.Refused("the training nodes of all classes at the other peers must be their %d labelled ones "+
+				"(got %d)", nodes, all)
 		}
 	}
 	all, nodes := int64(0), s.Nodes-int64(s.Owned)

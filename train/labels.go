@@ -13,18 +13,18 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// LabelCounts are the labels of all peers, by which a run learns and validates. Where no peer has a validation node with
-// a label, a tenth of the training nodes validate in their place, unless a Draw says that none do: which ones follows from
-// the seed and each node's ID, so it does not depend on the partition. A class that this would leave without a training node
-// keeps all of its nodes.
+// LabelCounts are the labels of all peers, by which a run learns and validates. Where no peer has a validation node
+// with a label, a tenth of the training nodes validate in their place, unless a Draw says that none do: which ones
+// follows from the seed and each node's ID, so it does not depend on the partition. A class that this would leave
+// without a training node keeps all of its nodes.
 type LabelCounts struct {
 	Classes  []float64 // [C] training nodes that have each class, or number
 	Labelled float64   // training nodes that have any label
 	HeldOut  float64   // labelled nodes of the training split that validate; 0: none do
 	Sums     []float64 // [LabelsLen] as the peers sum them, from which ReadLabels makes the same again
 
-	// Of numbers, the mean and the deviation of each column over the training nodes: the units in which models learn and
-	// predict them. Nil: labels are classes.
+	// Of numbers, the mean and the deviation of each column over the training nodes: the units in which models learn
+	// and predict them. Nil: labels are classes.
 	Units []graph.Unit
 
 	validated bool // by nodes of the validation split
@@ -50,8 +50,8 @@ func LabelsLen(k graph.TargetKind, classes int) int {
 	return 2*classes + 3
 }
 
-// LabelReals is how many of these, the first ones, are parts of real numbers (eval.PutReal), which may be larger than the number
-// of nodes.
+// LabelReals is how many of these, the first ones, are parts of real numbers (eval.PutReal), which may be larger than
+// the number of nodes.
 func LabelReals(k graph.TargetKind, classes int) int {
 	if k == graph.Numbers {
 		return 2 * moments * classes
@@ -59,9 +59,10 @@ func LabelReals(k graph.TargetKind, classes int) int {
 	return 0
 }
 
-// CountLabels counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard. Counts
-// that no labels have are comm.ErrRefused.
-func CountLabels(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard, draw Draw) (LabelCounts, error) {
+// CountLabels counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard.
+// Counts that no labels have are comm.ErrRefused.
+func CountLabels(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard,
+	draw Draw) (LabelCounts, error) {
 	own := LabelNumbers(s, draw)
 	sums := slices.Clone(own)
 	reals := LabelReals(s.Labels.Kind(), s.Labels.Classes)
@@ -151,8 +152,8 @@ func ReadLabels(sums []float64, k graph.TargetKind, draw Draw) LabelCounts {
 	return c
 }
 
-// spares reports whether the nodes of class k all train. A node of several classes, or of numbers, has no class of its own:
-// then all nodes train, or those that were drawn validate.
+// spares reports whether the nodes of class k all train. A node of several classes, or of numbers, has no class of its
+// own: then all nodes train, or those that were drawn validate.
 func (c LabelCounts) spares(k int) bool {
 	if c.kind != graph.Single {
 		return c.validated || c.Sums[len(c.Sums)-3] == 0
@@ -252,10 +253,12 @@ func (c LabelCounts) Warning() string {
 	case c.validated:
 		return ""
 	case c.draw.LastRound:
-		return fmt.Sprintf("no peer has a validation node, and the plan takes the last round: all %g labelled training nodes are learned from", c.Labelled)
+		return fmt.Sprintf("no peer has a validation node, and the plan takes the last round: all %g labelled "+
+			"training nodes are learned from", c.Labelled)
 	case c.HeldOut == 0:
-		return fmt.Sprintf("no peer has a validation node, and %g labelled training nodes are too few to hold some out: the last round is taken", c.Labelled)
+		return fmt.Sprintf("no peer has a validation node, and %g labelled training nodes are too few to hold some "+
+			"out: the last round is taken", c.Labelled)
 	}
-	return fmt.Sprintf("no peer has a validation node: %g of the %g labelled training nodes, drawn by the seed, validate and are not learned from",
-		c.HeldOut, c.HeldOut+c.Labelled)
+	return fmt.Sprintf("no peer has a validation node: %g of the %g labelled training nodes, drawn by the seed, "+
+		"validate and are not learned from", c.HeldOut, c.HeldOut+c.Labelled)
 }

@@ -83,7 +83,8 @@ func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []i
 			for _, i := range train.NodesIn(graph.Val) {
 				nodes = append(nodes, own.Global[i])
 			}
-			if again := ReadLabels(all.Sums, g.Labels.Kind(), Draw{Seed: seed}).HoldOut(own); !slices.Equal(again.Split, train.Split) {
+			if again := ReadLabels(all.Sums, g.Labels.Kind(), Draw{Seed: seed}).HoldOut(own); !slices.Equal(again.Split,
+				train.Split) {
 				t.Errorf("%d peers: from the sums of a checkpoint other nodes validate", peers)
 			}
 		})
@@ -99,7 +100,8 @@ func TestHoldOut(t *testing.T) {
 	for _, multi := range []bool{false, true} {
 		g := labelled(t, multi)
 		want, counts := validating(t, g, 1, 4)
-		if len(want) < 4 || len(want) > 20 || counts.HeldOut != float64(len(want)) || counts.Validating() != counts.HeldOut {
+		if len(want) < 4 || len(want) > 20 || counts.HeldOut != float64(len(want)) ||
+			counts.Validating() != counts.HeldOut {
 			t.Errorf("multi %t: %d of 100 training nodes validate, counted %g", multi, len(want), counts.HeldOut)
 		}
 		learned := make([]float64, g.Labels.Classes)
@@ -116,9 +118,11 @@ func TestHoldOut(t *testing.T) {
 			}
 		}
 		if counts.Labelled != training || !slices.Equal(counts.Classes, learned) {
-			t.Errorf("multi %t: counts %v of %g nodes, want %v of %g", multi, counts.Classes, counts.Labelled, learned, training)
+			t.Errorf("multi %t: counts %v of %g nodes, want %v of %g", multi, counts.Classes, counts.Labelled, learned,
+				training)
 		}
-		if text := counts.Warning(); !strings.Contains(text, fmt.Sprintf("%d of the %g labelled training nodes", len(want), training+float64(len(want)))) {
+		if text := counts.Warning(); !strings.Contains(text,
+			fmt.Sprintf("%d of the %g labelled training nodes", len(want), training+float64(len(want)))) {
 			t.Error(text)
 		}
 		for _, peers := range []int{2, 7} {
@@ -131,7 +135,8 @@ func TestHoldOut(t *testing.T) {
 		}
 		g.Split[200] = graph.Val // at one of the peers; node 200 has a label
 		got, counts := validating(t, g, 7, 4)
-		if !slices.Equal(got, []int64{200}) || counts.HeldOut != 0 || counts.Warning() != "" || counts.Labelled != training+float64(len(want)) {
+		if !slices.Equal(got, []int64{200}) || counts.HeldOut != 0 || counts.Warning() != "" ||
+			counts.Labelled != training+float64(len(want)) {
 			t.Errorf("multi %t: nodes %v validate beside a validation node: %+v", multi, got, counts)
 		}
 	}
@@ -150,12 +155,14 @@ func TestLastRound(t *testing.T) {
 		counts := ReadLabels(sums, g.Labels.Kind(), draw)
 		want := float64(g.Labels.Select(g.InSplit(graph.Train)).Labelled())
 		if counts.HeldOut != 0 || counts.Validating() != 0 || counts.Labelled != want {
-			t.Errorf("multi %t: of %g labelled training nodes %g train and %g validate, all must train", multi, want, counts.Labelled, counts.HeldOut)
+			t.Errorf("multi %t: of %g labelled training nodes %g train and %g validate, all must train", multi, want,
+				counts.Labelled, counts.HeldOut)
 		}
 		if n := len(counts.HoldOut(s).NodesIn(graph.Val)); n != 0 {
 			t.Errorf("multi %t: %d nodes validate, must be 0", multi, n)
 		}
-		if text := counts.Warning(); !strings.Contains(text, fmt.Sprintf("all %g labelled training nodes are learned from", want)) {
+		if text := counts.Warning(); !strings.Contains(text,
+			fmt.Sprintf("all %g labelled training nodes are learned from", want)) {
 			t.Errorf("multi %t: the warning is %q", multi, text)
 		}
 	}
@@ -180,7 +187,8 @@ func TestHoldOutSparesSmallClasses(t *testing.T) {
 			t.Errorf("seed %d: the only node of its class validates", seed)
 		}
 		for k, n := range counts.Classes {
-			if n == 0 && slices.ContainsFunc(g.InSplit(graph.Train), func(i int32) bool { return int(g.Labels.Class[i]) == k }) {
+			if n == 0 && slices.ContainsFunc(g.InSplit(graph.Train),
+				func(i int32) bool { return int(g.Labels.Class[i]) == k }) {
 				t.Errorf("seed %d: class %d has no training node left", seed, k)
 			}
 		}
@@ -194,7 +202,8 @@ func TestHoldOutSparesSmallClasses(t *testing.T) {
 	few.Labels.Class[0], few.Labels.Class[3], few.Labels.Class[6] = 0, 1, 2
 	for seed := range uint64(20) {
 		nodes, counts := validating(t, few, 2, seed)
-		if len(nodes) != 0 || counts.Labelled != 3 || !strings.Contains(counts.Warning(), "3 labelled training nodes are too few") {
+		if len(nodes) != 0 || counts.Labelled != 3 ||
+			!strings.Contains(counts.Warning(), "3 labelled training nodes are too few") {
 			t.Errorf("seed %d: nodes %v validate, %q", seed, nodes, counts.Warning())
 		}
 	}
@@ -208,14 +217,16 @@ func TestFalseCounts(t *testing.T) {
 		lie   func(n []int64)
 		want  string
 	}{
-		"negative":            {false, func(n []int64) { n[1] = -500 }, "a label count must be at most 198 (got 65036)"},
+		"negative": {false, func(n []int64) { n[1] = -500 },
+			"a label count must be at most 198 (got 65036)"},
 		"more than all nodes": {false, func(n []int64) { n[11] = 301 }, "a label count must be at most"},
 		"no such labels":      {false, func(n []int64) { n[10]++ }, "must be their"},
 		"one label too many":  {false, func(n []int64) { n[3]++ }, "must be their"},
-		"many that validate":  {false, func(n []int64) { n[12] = 190 }, "labelled nodes of the other peers must be at most their"},
-		"more than labelled":  {true, func(n []int64) { n[2] = 150 }, "of class 2 at the other peers must be at most"},
-		"true":                {false, func([]int64) {}, ""},
-		"true of several":     {true, func([]int64) {}, ""},
+		"many that validate": {false, func(n []int64) { n[12] = 190 },
+			"labelled nodes of the other peers must be at most their"},
+		"more than labelled": {true, func(n []int64) { n[2] = 150 }, "of class 2 at the other peers must be at most"},
+		"true":               {false, func([]int64) {}, ""},
+		"true of several":    {true, func([]int64) {}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const peers = 3
@@ -248,7 +259,8 @@ func TestFalseCounts(t *testing.T) {
 				if test.want == "" && err == nil || rank == 1 && test.want != "" && errors.Is(err, comm.ErrRefused) {
 					continue
 				}
-				if err == nil || test.want == "" || !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), test.want) {
+				if err == nil || test.want == "" || !errors.Is(err, comm.ErrRefused) ||
+					!strings.Contains(err.Error(), test.want) {
 					t.Errorf("peer %d must refuse the counts with %q (got %v)", rank, test.want, err)
 				}
 			}

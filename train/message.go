@@ -128,8 +128,8 @@ func (l *Messages) Count(name, what string, times, counts, wide int64) {
 func (l *Messages) Fixed(name, what string, times, numbers, columns, counts, wide int64, format string) {
 	bits, whole := bitsOf[format], comm.CountBytes(counts, wide, comm.CountBits(l.Nodes), l.Peers)
 	if format == "float32" && !l.Secure {
-		l.add(Message{Name: name, What: what, Kind: Sums, Times: times, Numbers: numbers, Counts: counts, Format: format,
-			payload: 4*numbers + whole, head: framesOfSum*comm.HeaderLen + statement})
+		l.add(Message{Name: name, What: what, Kind: Sums, Times: times, Numbers: numbers, Counts: counts,
+			Format: format, payload: 4*numbers + whole, head: framesOfSum*comm.HeaderLen + statement})
 		return
 	}
 	if format == "float32" {
@@ -139,7 +139,8 @@ func (l *Messages) Fixed(name, what string, times, numbers, columns, counts, wid
 		l.grid(times, columns)
 	}
 	l.add(Message{Name: name, What: what, Kind: Sums, Times: times, Numbers: numbers, Counts: counts, Format: format,
-		bits: bits, payload: int64(bitsOf[format])*numbers/8 + 4 + whole, head: 2*framesOfSum*comm.HeaderLen + statement + 4*columns})
+		bits: bits, payload: int64(bitsOf[format])*numbers/8 + 4 + whole,
+		head: 2*framesOfSum*comm.HeaderLen + statement + 4*columns})
 }
 
 // bitsOf has the bits of a number of a sum in fixed point, by its format.
@@ -337,7 +338,8 @@ func (l *Messages) AddClassRows(spec closed.Layout, r int, views int64, classes 
 		if hop > 0 {
 			what = "columns aggregated " + OverHops(hop)
 		}
-		l.Send(fmt.Sprintf("rows of round %d, hop %d", r+1, hop), what, views, spec.MapWidth(r, classes), hop == 0, rows)
+		l.Send(fmt.Sprintf("rows of round %d, hop %d", r+1, hop), what, views, spec.MapWidth(r, classes), hop == 0,
+			rows)
 	}
 	for hop := range spec.LogitHopsOf(r) {
 		what, fresh := "logits of the round before, and their aggregates", false

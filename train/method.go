@@ -49,8 +49,9 @@ type Trained struct {
 	Metric eval.Metric
 	Draw   Draw
 
-	Links   map[graph.Split]LinkRanks // by the final model (nil = nodes have labels, or this process has not ranked them)
-	Privacy *dp.Statement             // what the run kept private (nil = nothing)
+	// by the final model (nil = nodes have labels, or this process has not ranked them)
+	Links   map[graph.Split]LinkRanks
+	Privacy *dp.Statement // what the run kept private (nil = nothing)
 }
 
 // LinkRanks are where the links of one split rank that were held out.
@@ -87,14 +88,14 @@ func RunTrainer(ctx context.Context, p *Place, t Trainer, config any) (_ *Traine
 	if fault != nil {
 		return nil, fault
 	}
-	return &Trained{Result: run.Measured, Model: model, Logits: run.Scores, Hidden: run.Rows, Config: config, Metric: metric,
-		Draw: run.Draw, Links: run.Links}, err
+	return &Trained{Result: run.Measured, Model: model, Logits: run.Scores, Hidden: run.Rows, Config: config,
+		Metric: metric, Draw: run.Draw, Links: run.Links}, err
 }
 
 // Train trains a model of configuration c, whose parameters training changes from their initial values, by the trainer
 // that begin makes.
-func Train[C interface{ NewModel() (*nn.Model, error) }, T Trainer](ctx context.Context, at *Place, c C, own *shard.Shard,
-	begin func(C, *shard.Shard, *nn.Model) (T, error)) (*Trained, error) {
+func Train[C interface{ NewModel() (*nn.Model, error) }, T Trainer](ctx context.Context, at *Place, c C,
+	own *shard.Shard, begin func(C, *shard.Shard, *nn.Model) (T, error)) (*Trained, error) {
 	model, err := c.NewModel()
 	if err == nil && at.Init != nil {
 		err = at.Init(model)

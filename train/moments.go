@@ -8,8 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Of each column of numbers peers sum what is above 0, what is below, and the squares, each as a real (eval.PutReal): what is
-// summed is never negative, and the sums over all peers are the same whoever has which node, within the rounding of float64.
+// Of each column of numbers peers sum what is above 0, what is below, and the squares, each as a real (eval.PutReal):
+// what is summed is never negative, and the sums over all peers are the same whoever has which node, within the
+// rounding of float64.
 const moments = 3 * eval.RealLen
 
 // leastDeviation is the smallest that sums in units of 2⁻⁴⁰ tell from none.
@@ -75,8 +76,8 @@ func (c LabelCounts) Fault(names []string) error {
 		case u.Mean-u.Mean != 0 || u.Deviation-u.Deviation != 0:
 			return fmt.Errorf("target %s is too large to be summed over the peers: give it in larger units", name)
 		case u.Deviation < leastDeviation:
-			return fmt.Errorf("target %s must differ between the %g training nodes by more than %g (got a standard deviation of %.2g): "+
-				"give it in smaller units", name, c.Labelled, leastDeviation, u.Deviation)
+			return fmt.Errorf("target %s must differ between the %g training nodes by more than %g (got a standard "+
+				"deviation of %.2g): give it in smaller units", name, c.Labelled, leastDeviation, u.Deviation)
 		}
 	}
 	return nil

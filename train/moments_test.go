@@ -19,15 +19,16 @@ func priced(t *testing.T) *graph.Graph {
 	for i, c := range class {
 		row := []float32{float32(math.NaN()), float32(math.NaN())}
 		if c >= 0 {
-			row = []float32{float32(1.7e9 + 1e6*rng.New(1).Normal(uint64(i))), float32(-0.01 * rng.New(2).Float64(uint64(i)))}
+			row = []float32{float32(1.7e9 + 1e6*rng.New(1).Normal(uint64(i))),
+				float32(-0.01 * rng.New(2).Float64(uint64(i)))}
 		}
 		g.Labels.Values = append(g.Labels.Values, row...)
 	}
 	return g
 }
 
-// TestUnits: mean and deviation of the training nodes are the same for any peers, are those of the nodes that learn where
-// some are held out, and make the targets that are learned standardised.
+// TestUnits: mean and deviation of the training nodes are the same for any peers, are those of the nodes that learn
+// where some are held out, and make the targets that are learned standardised.
 func TestUnits(t *testing.T) {
 	for _, validation := range []bool{false, true} {
 		g := priced(t)
@@ -49,7 +50,8 @@ func TestUnits(t *testing.T) {
 			for c, u := range counts.Units {
 				mean, n := 0.0, 0.0
 				learns := func(i int) bool {
-					return g.Split[i] == graph.Train && g.Labels.Has(i) && (validation || !slices.Contains(held, int64(i)))
+					return g.Split[i] == graph.Train && g.Labels.Has(i) &&
+						(validation || !slices.Contains(held, int64(i)))
 				}
 				for i := range g.N() {
 					if learns(i) {
@@ -63,10 +65,13 @@ func TestUnits(t *testing.T) {
 						square += math.Pow(float64(g.Labels.Values[2*i+c])-mean, 2) / n
 					}
 				}
-				if math.Abs(u.Mean-mean) > 1e-9*math.Abs(mean) || math.Abs(u.Deviation/math.Sqrt(square)-1) > 1e-6 || counts.Labelled != n {
-					t.Errorf("%d peers, column %d: %+v of %g nodes, must be %v and %v of %v", peers, c, u, counts.Labelled, mean, math.Sqrt(square), n)
+				if math.Abs(u.Mean-mean) > 1e-9*math.Abs(mean) || math.Abs(u.Deviation/math.Sqrt(square)-1) > 1e-6 ||
+					counts.Labelled != n {
+					t.Errorf("%d peers, column %d: %+v of %g nodes, must be %v and %v of %v", peers, c, u,
+						counts.Labelled, mean, math.Sqrt(square), n)
 				}
-				if math.Abs(u.Mean-one.Units[c].Mean) > 1e-12*math.Abs(u.Mean) || math.Abs(u.Deviation/one.Units[c].Deviation-1) > 1e-8 {
+				if math.Abs(u.Mean-one.Units[c].Mean) > 1e-12*math.Abs(u.Mean) ||
+					math.Abs(u.Deviation/one.Units[c].Deviation-1) > 1e-8 {
 					t.Errorf("%d peers, column %d: %+v, with one peer %+v", peers, c, u, one.Units[c])
 				}
 			}

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Directory says, of each node of the whole graph by its ID, who owns it: 7 bytes a node. Nodes are known by their global IDs, so
-// that what is made of them does not depend on the partition.
+// Directory says, of each node of the whole graph by its ID, who owns it: 7 bytes a node. Nodes are known by their
+// global IDs, so that what is made of them does not depend on the partition.
 type Directory struct {
 	Peer  []uint16 // [N] rank, or Nobody
 	Local []int32  // [N] the owner's index
@@ -22,11 +22,12 @@ type Directory struct {
 // Nobody is the owner of a node that no peer has named.
 const Nobody = math.MaxUint16
 
-// LearnOwners tells the other peers the IDs of own nodes and the mark of each, below marks, and returns those of all nodes. A message
-// is, of each node, the varint marks · (its ID less the one before) + mark.
+// LearnOwners tells the other peers the IDs of own nodes and the mark of each, below marks, and returns those of all
+// nodes. A message is, of each node, the varint marks · (its ID less the one before) + mark.
 func LearnOwners(ctx context.Context, g *comm.Group, s *shard.Shard, mark []uint8, marks int) (*Directory, error) {
 	if s.Nodes > math.MaxInt32 || s.Parts >= Nobody {
-		return nil, fmt.Errorf("a graph must have at most %d nodes and %d parts (got %d and %d)", math.MaxInt32, Nobody-1, s.Nodes, s.Parts)
+		return nil, fmt.Errorf("a graph must have at most %d nodes and %d parts (got %d and %d)", math.MaxInt32,
+			Nobody-1, s.Nodes, s.Parts)
 	}
 	d := &Directory{slices.Repeat([]uint16{Nobody}, int(s.Nodes)), make([]int32, s.Nodes), make([]uint8, s.Nodes)}
 	var own []byte

@@ -12,16 +12,16 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Participant is one peer as a member of a run that survives failures. Each member keeps checkpoints, all greet each other with what
-// they have, one decision on where the run continues follows from the greetings at every member, and a member with another state
-// than the one that all continue from fetches that.
+// Participant is one peer as a member of a run that survives failures. Each member keeps checkpoints, all greet each
+// other with what they have, one decision on where the run continues follows from the greetings at every member, and a
+// member with another state than the one that all continue from fetches that.
 type Participant struct {
 	Rank, Size               int
 	Config, Model, Partition [32]byte // fingerprints; members whose Config or Partition differ do not start
 	Shape                    SnapshotShape
 
-	// Own says what a common state is. True: every member restores a checkpoint of its own, the newest of those that all
-	// have, since some of it no other member has. False: all continue from the furthest state of any member.
+	// Own says what a common state is. True: every member restores a checkpoint of its own, the newest of those that
+	// all have, since some of it no other member has. False: all continue from the furthest state of any member.
 	Own bool
 
 	Checkpoints *checkpoint.Store // nil: none are kept
@@ -60,9 +60,10 @@ func (p Participant) keep(generation uint64) error {
 
 // greet exchanges greetings with the members of g. last is the highest generation of this process; held is the state
 // that this peer would continue from, nil: none, or checkpoints of its own. greet returns the greetings by rank
-// and the number of the generation that begins: one above all that the members had a part in. The number is kept before anything is reduced in the generation: whatever becomes of the
-// states, no later generation has the same.
-func (p Participant) greet(ctx context.Context, g *comm.Group, last uint64, held *Snapshot) (all []Greeting, generation uint64, err error) {
+// and the number of the generation that begins: one above all that the members had a part in. The number is kept before
+// anything is reduced in the generation: whatever becomes of the states, no later generation has the same.
+func (p Participant) greet(ctx context.Context, g *comm.Group, last uint64,
+	held *Snapshot) (all []Greeting, generation uint64, err error) {
 	mine := Greeting{Rank: p.Rank, Size: p.Size, Config: p.Config, Partition: p.Partition}
 	if mine.Generation, err = p.highest(last); err != nil {
 		return nil, 0, err
@@ -109,17 +110,21 @@ func (p Participant) Decide(all []Greeting) (d Decision, err error) {
 	for r, g := range all {
 		switch {
 		case g.Rank != r || g.Size != p.Size:
-			return d, fmt.Errorf("peer %d takes itself for rank %d of %d, expected %d of %d", r, g.Rank, g.Size, r, p.Size)
+			return d, fmt.Errorf("peer %d takes itself for rank %d of %d, expected %d of %d", r, g.Rank, g.Size, r,
+				p.Size)
 		case g.Config != p.Config:
-			return d, fmt.Errorf("peer %d has another plan: its fingerprint is %x, ours %x", r, g.Config[:6], p.Config[:6])
+			return d, fmt.Errorf("peer %d has another plan: its fingerprint is %x, ours %x", r, g.Config[:6],
+				p.Config[:6])
 		case g.Partition != p.Partition:
-			return d, fmt.Errorf("peer %d holds a shard of another partition: its fingerprint is %x, ours %x", r, g.Partition[:6], p.Partition[:6])
+			return d, fmt.Errorf("peer %d holds a shard of another partition: its fingerprint is %x, ours %x", r,
+				g.Partition[:6], p.Partition[:6])
 		}
 	}
 	if p.Own {
 		d.From = p.Rank
 		for _, s := range all[0].Checkpoints {
-			if s > d.Seq && !slices.ContainsFunc(all, func(g Greeting) bool { return !slices.Contains(g.Checkpoints, s) }) {
+			if s > d.Seq &&
+				!slices.ContainsFunc(all, func(g Greeting) bool { return !slices.Contains(g.Checkpoints, s) }) {
 				d.Seq = s
 			}
 		}
@@ -158,7 +163,8 @@ func furthest(all []Greeting) (seq uint64, from int) {
 
 // fetch gives the members of g that hold another state than member from that one's, as an update. mine is what this
 // peer holds, sent what it has sent so far. fetch returns what it fetched, and nil where it already holds the same.
-func (p Participant) fetch(ctx context.Context, g *comm.Group, all []Greeting, from int, mine Snapshot, sent comm.Counts) (*Snapshot, error) {
+func (p Participant) fetch(ctx context.Context, g *comm.Group, all []Greeting, from int, mine Snapshot,
+	sent comm.Counts) (*Snapshot, error) {
 	source := all[from]
 	out := make([][]byte, p.Size)
 	if p.Rank == from {

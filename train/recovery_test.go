@@ -42,8 +42,8 @@ func FuzzGreeting(f *testing.F) {
 }
 
 func TestGreeting(t *testing.T) {
-	g := Greeting{Rank: 2, Size: 5, Config: [32]byte{1}, Partition: [32]byte{31: 9}, Generation: 7, Agreed: 6, Seq: 1<<32 | 7, State: [32]byte{4},
-		Checkpoints: []uint64{3, 1<<32 | 7}}
+	g := Greeting{Rank: 2, Size: 5, Config: [32]byte{1}, Partition: [32]byte{31: 9}, Generation: 7, Agreed: 6,
+		Seq: 1<<32 | 7, State: [32]byte{4}, Checkpoints: []uint64{3, 1<<32 | 7}}
 	got, err := parseGreeting(g.encode())
 	if err != nil || !reflect.DeepEqual(got, g) {
 		t.Errorf("%+v, %v, want %+v", got, err, g)
@@ -58,8 +58,9 @@ func TestGreeting(t *testing.T) {
 var shape = SnapshotShape{Stages: 3, Rounds: 5, Labels: 2, Params: 4, Heads: 2, Slab: 3}
 
 func snapshot() Snapshot {
-	s := Snapshot{At: Position{Stage: 1, Round: 2, Best: 0.5, BestLoss: 0.7, BestRound: 1}, Labels: []float64{3, 4}, Params: []float32{1, 2, 3, 4}, Heads: []float32{6, 7},
-		Slab: []float32{5, 6, 7}, Best: []float32{8, 9, 1}, Steps: 2, Moments: [][]float32{{1, 2}, {3, 4}}, Agreed: 3}
+	s := Snapshot{At: Position{Stage: 1, Round: 2, Best: 0.5, BestLoss: 0.7, BestRound: 1}, Labels: []float64{3, 4},
+		Params: []float32{1, 2, 3, 4}, Heads: []float32{6, 7}, Slab: []float32{5, 6, 7}, Best: []float32{8, 9, 1},
+		Steps: 2, Moments: [][]float32{{1, 2}, {3, 4}}, Agreed: 3}
 	for k := range 2 {
 		s.Rounds = append(s.Rounds, 1, float64(k), 0.5, math.NaN(), 0.25, 0, 0, 0)
 	}
@@ -112,8 +113,9 @@ func TestSnapshotTravelsWhole(t *testing.T) {
 			t.Errorf("%v, want a word on %q", err, test.want)
 		}
 	}
-	full := Snapshot{Labels: make([]float64, 2), Params: make([]float32, 4), Heads: make([]float32, 2), Slab: make([]float32, 3), Best: make([]float32, 3), Moments: [][]float32{make([]float32, 3), make([]float32, 3)},
-		Rounds: make([]float64, 3*5*RoundColumns), Stages: make([]float64, 3*StageColumns)}
+	full := Snapshot{Labels: make([]float64, 2), Params: make([]float32, 4), Heads: make([]float32, 2),
+		Slab: make([]float32, 3), Best: make([]float32, 3), Moments: [][]float32{make([]float32, 3),
+			make([]float32, 3)}, Rounds: make([]float64, 3*5*RoundColumns), Stages: make([]float64, 3*StageColumns)}
 	if n := len(full.encode()); n != shape.most() {
 		t.Errorf("the largest snapshot has %d bytes, want the bound of %d", n, shape.most())
 	}
@@ -132,8 +134,8 @@ func FuzzSnapshot(f *testing.F) {
 	})
 }
 
-// TestDecide: all that differ in a plan or a partition are refused by name; otherwise the newest checkpoint that all have
-// counts or, where a state is anybody's, the furthest of the newest generation that most have.
+// TestDecide: all that differ in a plan or a partition are refused by name; otherwise the newest checkpoint that all
+// have counts or, where a state is anybody's, the furthest of the newest generation that most have.
 func TestDecide(t *testing.T) {
 	own := Participant{Size: 3, Config: [32]byte{1}, Partition: [32]byte{2}, Own: true}
 	shared := own
@@ -156,7 +158,8 @@ func TestDecide(t *testing.T) {
 		{"none of all", own, []Greeting{has(9), has(6), has(9, 6)}, Decision{}},
 	} {
 		for r := range test.all {
-			test.all[r].Rank, test.all[r].Size, test.all[r].Config, test.all[r].Partition = r, 3, own.Config, own.Partition
+			test.all[r].Rank, test.all[r].Size, test.all[r].Config, test.all[r].Partition = r, 3, own.Config,
+				own.Partition
 		}
 		if d, err := test.p.Decide(test.all); err != nil || !reflect.DeepEqual(d, test.want) {
 			t.Errorf("%s: %+v, %v, want %+v", test.name, d, err, test.want)
@@ -196,12 +199,14 @@ func TestDecide(t *testing.T) {
 // refused by name, a damaged one is passed over, and newer ones are gone after a restore.
 func TestCheckpoint(t *testing.T) {
 	dir := t.TempDir()
-	p := Participant{Rank: 1, Size: 2, Config: [32]byte{1}, Model: [32]byte{2}, Partition: [32]byte{3}, Shape: shape, Checkpoints: &checkpoint.Store{Dir: dir}}
+	p := Participant{Rank: 1, Size: 2, Config: [32]byte{1}, Model: [32]byte{2}, Partition: [32]byte{3}, Shape: shape,
+		Checkpoints: &checkpoint.Store{Dir: dir}}
 	if c, err := p.newest(); c != nil || err != nil {
 		t.Fatalf("%v, %v, want none", c, err)
 	}
-	c := &Checkpoint{Snapshot: snapshot(), Sent: comm.Counts{Halo: 1, Reduce: 2, Control: 3}, Header: json.RawMessage(`{"shapes":{}}`),
-		F32: map[string][]float32{"full/z": {1, 2}}, I64: map[string][]int64{"full/col": {3}}}
+	c := &Checkpoint{Snapshot: snapshot(), Sent: comm.Counts{Halo: 1, Reduce: 2, Control: 3},
+		Header: json.RawMessage(`{"shapes":{}}`), F32: map[string][]float32{"full/z": {1, 2}},
+		I64: map[string][]int64{"full/col": {3}}}
 	saved := []uint64{c.At.Seq(), c.At.Seq() + 1}
 	for range saved {
 		if err := p.saveCheckpoint(c); err != nil {
@@ -214,8 +219,9 @@ func TestCheckpoint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(got.encode(), c.encode()) || got.Agreed != c.Agreed || got.Sent != c.Sent || !bytes.Equal(got.Header, c.Header) ||
-		!slices.Equal(got.F32["full/z"], c.F32["full/z"]) || !slices.Equal(got.I64["full/col"], c.I64["full/col"]) {
+	if !bytes.Equal(got.encode(), c.encode()) || got.Agreed != c.Agreed || got.Sent != c.Sent ||
+		!bytes.Equal(got.Header, c.Header) || !slices.Equal(got.F32["full/z"], c.F32["full/z"]) ||
+		!slices.Equal(got.I64["full/col"], c.I64["full/col"]) {
 		t.Errorf("%+v, want %+v", got, c)
 	}
 	if list, err := p.Checkpoints.List(); err != nil || !slices.Equal(list, saved[:1]) {
@@ -228,7 +234,8 @@ func TestCheckpoint(t *testing.T) {
 		p := p
 		other(&p)
 		_, err := p.newest()
-		if mismatch, ok := errors.AsType[*checkpoint.MismatchError](err); !ok || !slices.Equal(mismatch.Which, []string{strings.TrimSpace(which)}) {
+		if mismatch, ok := errors.AsType[*checkpoint.MismatchError](err); !ok ||
+			!slices.Equal(mismatch.Which, []string{strings.TrimSpace(which)}) {
 			t.Errorf("%v, want another %s", err, which)
 		}
 	}
@@ -236,7 +243,8 @@ func TestCheckpoint(t *testing.T) {
 	if err := p.Checkpoints.Save(saved[1]+3, old); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.newest(); err == nil || !strings.Contains(err.Error(), "another version") || !strings.Contains(err.Error(), dir) {
+	if _, err := p.newest(); err == nil || !strings.Contains(err.Error(), "another version") ||
+		!strings.Contains(err.Error(), dir) {
 		t.Errorf("%v, want that %s is of another version", err, dir)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "state-*"))
@@ -266,13 +274,14 @@ func eachOfTwo(do func(rank int, g *comm.Group) error) (errs [2]error) {
 	return errs
 }
 
-// TestGreetAndFetch: the generation is one above all that the members had a part in, and kept; who has another state gets
-// the furthest, with its own bytes of what it had a part in and all that it has sent for the rest.
+// TestGreetAndFetch: the generation is one above all that the members had a part in, and kept; who has another state
+// gets the furthest, with its own bytes of what it had a part in and all that it has sent for the rest.
 func TestGreetAndFetch(t *testing.T) {
 	dir := t.TempDir()
 	var fetched [2]*Snapshot
 	errs := eachOfTwo(func(rank int, g *comm.Group) error {
-		p := Participant{Rank: rank, Size: 2, Shape: shape, Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, string(rune('0'+rank)))}}
+		p := Participant{Rank: rank, Size: 2, Shape: shape,
+			Checkpoints: &checkpoint.Store{Dir: filepath.Join(dir, string(rune('0'+rank)))}}
 		mine := snapshot()
 		if rank == 1 { // a round behind
 			mine.At.Round--
@@ -303,12 +312,13 @@ func TestGreetAndFetch(t *testing.T) {
 		return fetched[1].Rounds[(row+1)*RoundColumns-SentColumns : (row+1)*RoundColumns]
 	}
 	if !slices.Equal(sent(0), []float64{10, 20, 30}) || !slices.Equal(sent(1), []float64{1, 2, 3}) {
-		t.Errorf("bytes %v and %v, want its own of the round it had a part in, and all so far of the other", sent(0), sent(1))
+		t.Errorf("bytes %v and %v, want its own of the round it had a part in, and all so far of the other", sent(0),
+			sent(1))
 	}
 }
 
-// TestGenerationFarAhead: a generation number far beyond one's own is refused by the name of its sender, so that no member
-// can use up all numbers.
+// TestGenerationFarAhead: a generation number far beyond one's own is refused by the name of its sender, so that no
+// member can use up all numbers.
 func TestGenerationFarAhead(t *testing.T) {
 	for lead, want := range map[uint64]bool{maxGenerationLead: true, maxGenerationLead + 1: false, 1<<64 - 2: false} {
 		errs := eachOfTwo(func(rank int, g *comm.Group) error {
@@ -316,13 +326,15 @@ func TestGenerationFarAhead(t *testing.T) {
 			return err
 		})
 		at, ok := errors.AsType[*comm.PeerError](errs[0])
-		if want && errs[0] != nil || !want && (!ok || at.Rank != 1 || !strings.Contains(errs[0].Error(), "too far beyond")) {
+		if want && errs[0] != nil ||
+			!want && (!ok || at.Rank != 1 || !strings.Contains(errs[0].Error(), "too far beyond")) {
 			t.Errorf("lead %d: %v", lead, errs[0])
 		}
 	}
 }
 
-// TestGenerationIsKept: the highest of this process and of those before it counts, and a file that is not a number is named.
+// TestGenerationIsKept: the highest of this process and of those before it counts, and a file that is not a number is
+// named.
 func TestGenerationIsKept(t *testing.T) {
 	p := Participant{Checkpoints: &checkpoint.Store{Dir: t.TempDir()}}
 	if n, err := p.highest(3); n != 3 || err != nil {
@@ -339,7 +351,8 @@ func TestGenerationIsKept(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.Checkpoints.Dir, generationNote), []byte("many\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.highest(0); err == nil || !strings.Contains(err.Error(), `"many`) || !strings.Contains(err.Error(), p.Checkpoints.Dir) {
+	if _, err := p.highest(0); err == nil || !strings.Contains(err.Error(), `"many`) ||
+		!strings.Contains(err.Error(), p.Checkpoints.Dir) {
 		t.Errorf("a generation that is not a number: %v", err)
 	}
 }
@@ -360,7 +373,8 @@ func TestForgedState(t *testing.T) {
 		_, err = p.fetch(t.Context(), g, all, 0, mine, comm.Counts{})
 		return err
 	})
-	if at, ok := errors.AsType[*comm.PeerError](errs[1]); !ok || at.Rank != 0 || !strings.Contains(errs[1].Error(), "announced was") {
+	if at, ok := errors.AsType[*comm.PeerError](errs[1]); !ok || at.Rank != 0 ||
+		!strings.Contains(errs[1].Error(), "announced was") {
 		t.Errorf("%v, want an error that names peer 0", errs[1])
 	}
 	b := snapshot().encode()

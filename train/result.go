@@ -13,8 +13,9 @@ type Result struct {
 	Stages []StageResult // in the order of training; the last one may not have ended
 	Sent   comm.Counts   // by this peer in the whole run
 
-	// Fetched is how features came to this process in sampled training: batches that they were fetched for at once, in the
-	// end, rows of other peers' nodes that groups of batches read, each once a group, and those that this peer still had.
+	// Fetched is how features came to this process in sampled training: batches that they were fetched for at once, in
+	// the end, rows of other peers' nodes that groups of batches read, each once a group, and those that this peer
+	// still had.
 	Fetched struct {
 		Group        int
 		Rows, Cached int64
@@ -74,7 +75,8 @@ func (r *Result) Record(e Event) {
 	switch e.Kind {
 	case RoundEnd:
 		s := r.stage(e.Stage, e.StageName)
-		s.Curve = append(s.Curve, Point{Stage: e.Stage, Round: e.Round, Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss, Sent: e.Sent})
+		s.Curve = append(s.Curve, Point{Stage: e.Stage, Round: e.Round, Loss: e.Loss, Val: e.Val, ValLoss: e.ValLoss,
+			Sent: e.Sent})
 	case StageEnd:
 		s := r.stage(e.Stage, e.StageName)
 		s.Ended, s.BestRound, s.Sent = true, e.BestRound, e.Sent
@@ -123,7 +125,8 @@ func (r *Result) EndWithBest(metric eval.Metric) (text string) {
 	if r.Ends = best.Stage; best.Stage == last.Stage {
 		return ""
 	}
-	return fmt.Sprintf("%s validates no better than %s (%s %.4f and %.4f): the model ends with %s", last.Name, best.Name, metric, last.Val, best.Val, best.Name)
+	return fmt.Sprintf("%s validates no better than %s (%s %.4f and %.4f): the model ends with %s", last.Name,
+		best.Name, metric, last.Val, best.Val, best.Name)
 }
 
 // Remeasure takes the metrics of the final model from e, whose logits are others than those of stage k when it ended.
@@ -171,7 +174,8 @@ const (
 func (r Result) Encode() (rounds, stages []float64) {
 	for _, s := range r.Stages {
 		for _, p := range s.Curve {
-			rounds = append(rounds, float64(p.Stage), float64(p.Round), p.Loss, p.Val, p.ValLoss, float64(p.Sent.Halo), float64(p.Sent.Reduce), float64(p.Sent.Control))
+			rounds = append(rounds, float64(p.Stage), float64(p.Round), p.Loss, p.Val, p.ValLoss, float64(p.Sent.Halo),
+				float64(p.Sent.Reduce), float64(p.Sent.Control))
 		}
 		if s.Ended {
 			stages = append(stages, float64(s.Stage), float64(s.BestRound), s.Val, s.ValLoss, s.Test, s.TestLoss,
@@ -184,7 +188,8 @@ func (r Result) Encode() (rounds, stages []float64) {
 // Restore takes what Encode wrote of what was measured before position at. name returns the name of a stage.
 func (r *Result) Restore(rounds, stages []float64, at Position, name func(stage int) string) error {
 	if len(rounds)%RoundColumns != 0 || len(stages)%StageColumns != 0 {
-		return fmt.Errorf("results must be rows of %d and %d numbers (got %d and %d numbers)", RoundColumns, StageColumns, len(rounds), len(stages))
+		return fmt.Errorf("results must be rows of %d and %d numbers (got %d and %d numbers)", RoundColumns,
+			StageColumns, len(rounds), len(stages))
 	}
 	sent := func(x []float64) comm.Counts {
 		return comm.Counts{Halo: int64(x[0]), Reduce: int64(x[1]), Control: int64(x[2])}
@@ -194,12 +199,14 @@ func (r *Result) Restore(rounds, stages []float64, at Position, name func(stage 
 		if len(stages) == 0 || len(rounds) > 0 && rounds[0] <= stages[0] {
 			x := rounds[:RoundColumns]
 			rounds = rounds[RoundColumns:]
-			all.Record(Event{Kind: RoundEnd, Stage: int(x[0]), StageName: name(int(x[0])), Round: int(x[1]), Loss: x[2], Val: x[3], ValLoss: x[4], Sent: sent(x[5:])})
+			all.Record(Event{Kind: RoundEnd, Stage: int(x[0]), StageName: name(int(x[0])), Round: int(x[1]), Loss: x[2],
+				Val: x[3], ValLoss: x[4], Sent: sent(x[5:])})
 			continue
 		}
 		x := stages[:StageColumns]
 		stages = stages[StageColumns:]
-		all.Record(Event{Kind: StageEnd, Stage: int(x[0]), StageName: name(int(x[0])), BestRound: int(x[1]), Val: x[2], ValLoss: x[3], Test: x[4], TestLoss: x[5], Sent: sent(x[6:])})
+		all.Record(Event{Kind: StageEnd, Stage: int(x[0]), StageName: name(int(x[0])), BestRound: int(x[1]), Val: x[2],
+			ValLoss: x[3], Test: x[4], TestLoss: x[5], Sent: sent(x[6:])})
 	}
 	r.Stages = all.Until(at).Stages
 	return nil

@@ -30,21 +30,23 @@ func (s *Sender) Halo(ctx context.Context, own graph.Features, mixed bool, what 
 	return s.Rows(ctx, s.shard.Boundary, s.shard.HaloPtr, own, mixed, what)
 }
 
-// Rows is Halo of any rows: those of own that give[q] lists go to peer q, and rows [ptr[q], ptr[q+1]) of the result come
-// from it.
-func (s *Sender) Rows(ctx context.Context, give [][]int32, ptr []int, own graph.Features, mixed bool, what string) (graph.Features, error) {
+// Rows is Halo of any rows: those of own that give[q] lists go to peer q, and rows [ptr[q], ptr[q+1]) of the result
+// come from it.
+func (s *Sender) Rows(ctx context.Context, give [][]int32, ptr []int, own graph.Features, mixed bool,
+	what string) (graph.Features, error) {
 	x, err := s.coder.Exchange(ctx, s.group, wire.Halo{Give: give, Ptr: ptr}, wire.Block(own), mixed, what)
 	return graph.Features(x), err
 }
 
-// within returns an error that names a peer that has sent a value of larger magnitude than most: row i of x came from peer q
-// where ptr[q] ≤ i < ptr[q+1]. Codings may round up.
+// within returns an error that names a peer that has sent a value of larger magnitude than most: row i of x came from
+// peer q where ptr[q] ≤ i < ptr[q+1]. Codings may round up.
 func within(x graph.Features, ptr []int, own int, most float32, what string) error {
 	for q := range len(ptr) - 1 {
 		for i := ptr[q]; i < ptr[q+1] && q != own; i++ {
 			for k, v := range x.Dense.Row(i) {
 				if !(v <= most*1.01 && v >= -most*1.01) {
-					return &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("column %d of a row must be between -%g and %g (got %g)", k, most, most, v)}
+					return &comm.PeerError{Rank: q, Op: what,
+						Err: comm.Refused("column %d of a row must be between -%g and %g (got %g)", k, most, most, v)}
 				}
 			}
 		}
@@ -79,7 +81,8 @@ func (s *Sender) Numbers(ctx context.Context, own []float32, what string) ([]flo
 const MaxColumns = wire.MaxCols
 
 // Lane returns a lane of a comm.Stream of rows; see wire.Coder.Lane.
-func (s *Sender) Lane(cols int, send, recv []int, row func(to, k int) []float32, take func(from, k, at int, values []float32)) comm.Lane {
+func (s *Sender) Lane(cols int, send, recv []int, row func(to, k int) []float32,
+	take func(from, k, at int, values []float32)) comm.Lane {
 	return s.coder.Lane(cols, send, recv, row, take)
 }
 

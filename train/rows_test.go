@@ -57,7 +57,8 @@ func toy(t *testing.T) (*graph.Graph, []*shard.Shard) {
 }
 
 // each runs do at every peer, in memory.
-func each(t *testing.T, shards []*shard.Shard, c wire.Coding, do func(g *comm.Group, s *Sender, own *shard.Shard) error) {
+func each(t *testing.T, shards []*shard.Shard, c wire.Coding,
+	do func(g *comm.Group, s *Sender, own *shard.Shard) error) {
 	t.Helper()
 	network := netsim.New(peers, netsim.Config{})
 	var wait sync.WaitGroup
@@ -100,7 +101,8 @@ func TestHaloRows(t *testing.T) {
 					}
 				}
 				if want := 1 + 1/float32(1+node); numbers[k] != want {
-					t.Errorf("%+v: peer %d: the number of node %d is %v, want %v", c.coding, own.Rank, node, numbers[k], want)
+					t.Errorf("%+v: peer %d: the number of node %d is %v, want %v", c.coding, own.Rank, node, numbers[k],
+						want)
 				}
 			}
 			return nil
@@ -173,8 +175,8 @@ func TestEdgesAreNormalisedOnce(t *testing.T) {
 	}
 }
 
-// TestCovers: what a peer gives another is what that one takes, fewer messages than rows; where it is not worth it, nobody
-// is asked.
+// TestCovers: what a peer gives another is what that one takes, fewer messages than rows; where it is not worth it,
+// nobody is asked.
 func TestCovers(t *testing.T) {
 	_, shards := toy(t)
 	for _, worth := range []bool{true, false} {
@@ -185,7 +187,8 @@ func TestCovers(t *testing.T) {
 			for q := range rows {
 				rows[q] = len(own.Boundary[q])
 			}
-			c, err := s.AgreeCovers(t.Context(), "covers", rows, func(q int) *graph.CSR { return own.From(&own.Adj, q) }, func(int, int) bool { return worth })
+			c, err := s.AgreeCovers(t.Context(), "covers", rows,
+				func(q int) *graph.CSR { return own.From(&own.Adj, q) }, func(int, int) bool { return worth })
 			if err != nil {
 				return err
 			}
@@ -227,10 +230,12 @@ func TestFits(t *testing.T) {
 	if err := (Config{Spec: spec}).Fits(shards[1]); err != nil {
 		t.Error(err)
 	}
-	err := Config{Spec: nn.Spec{Task: "multi", Features: 5, Classes: 2, Layers: []nn.LayerSpec{{Relations: 6}}}}.Fits(shards[1])
+	err := Config{Spec: nn.Spec{Task: "multi", Features: 5, Classes: 2, Layers: []nn.LayerSpec{{Relations: 6}}}}.Fits(
+		shards[1])
 	for _, want := range []string{
-		"shard 1 must have 5 features a node, as the model has (got 4)", "shard 1 must have 2 classes, as the model has (got 3)",
-		"shard 1 must have labels for task multi", "shard 1 must have 6 relations, as layers[0] has (got 0)",
+		"shard 1 must have 5 features a node, as the model has (got 4)",
+		"shard 1 must have 2 classes, as the model has (got 3)", "shard 1 must have labels for task multi",
+		"shard 1 must have 6 relations, as layers[0] has (got 0)",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
@@ -241,7 +246,8 @@ func TestFits(t *testing.T) {
 // TestDigest: every bit counts, and so does the order.
 func TestDigest(t *testing.T) {
 	x := []float32{1, 2, 3}
-	seen := map[uint32]string{Digest(x): "x", Digest(nil): "nothing", Digest([]float32{2, 1, 3}): "another order", Digest(x[:2]): "fewer"}
+	seen := map[uint32]string{Digest(x): "x", Digest(nil): "nothing", Digest([]float32{2, 1, 3}): "another order",
+		Digest(x[:2]): "fewer"}
 	for i := range x {
 		for bit := range 32 {
 			y := slices.Clone(x)

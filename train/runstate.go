@@ -14,10 +14,10 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// RunState is what each method keeps of one peer's part in a run: who the peer is, where the run is, what was measured and
-// sent so far, and its checkpoints. A trainer embeds it, or Epochs. Its Run joins the others, restores, prepares what the first round
-// needs, trains from the position at hand, measures the model, and finishes; New and Run again, with the same checkpoints, resume a
-// run at any point. What a method has besides it adds to a checkpoint, as Kept.
+// RunState is what each method keeps of one peer's part in a run: who the peer is, where the run is, what was measured
+// and sent so far, and its checkpoints. A trainer embeds it, or Epochs. Its Run joins the others, restores, prepares
+// what the first round needs, trains from the position at hand, measures the model, and finishes; New and Run again,
+// with the same checkpoints, resume a run at any point. What a method has besides it adds to a checkpoint, as Kept.
 type RunState struct {
 	OnEvent     func(Event)       // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
@@ -29,9 +29,10 @@ type RunState struct {
 	Draw     Draw         // which nodes validate if none are marked for it
 	At       Position
 	Measured Result
-	Scores   mat.Dense                 // of own nodes; empty until they are computed by the best state
-	Rows     mat.Dense                 // of own nodes, with KeepHidden
-	Links    map[graph.Split]LinkRanks // by the final model; nil: nodes have labels, or this process has not ranked them
+	Scores   mat.Dense // of own nodes; empty until they are computed by the best state
+	Rows     mat.Dense // of own nodes, with KeepHidden
+	// by the final model; nil: nodes have labels, or this process has not ranked them
+	Links map[graph.Split]LinkRanks
 
 	Group      *comm.Group
 	Reducer    comm.Reducer
@@ -51,8 +52,8 @@ type Kept interface {
 	TakeUp(c *Checkpoint) error
 }
 
-// NewRunState returns the state before the first round of a run with these stages, of the peer that holds s. who has the
-// fingerprints of the configuration and the model, and the shape of a snapshot.
+// NewRunState returns the state before the first round of a run with these stages, of the peer that holds s. who has
+// the fingerprints of the configuration and the model, and the shape of a snapshot.
 func NewRunState(who Participant, s *shard.Shard, metric eval.Metric, draw Draw, stages ...string) RunState {
 	who.Rank, who.Size, who.Partition, who.Shape.Stages = s.Rank, s.Parts, s.Fingerprint, len(stages)
 	return RunState{Whole: s, Metric: metric, At: Position{BestRound: -1}, who: who, Draw: draw, stages: stages}
@@ -93,8 +94,8 @@ func (r *RunState) Restore(ctx context.Context, of Kept) error {
 	case err != nil:
 		return err
 	case p.Own && d.Seq == 0 && r.At.Round > 0:
-		return fmt.Errorf("all peers must have a checkpoint of the same round to go on from (this one is at round %d): "+
-			"each needs what only its own has; start the run anew", r.At.Round)
+		return fmt.Errorf("all peers must have a checkpoint of the same round to go on from "+
+			"(this one is at round %d): each needs what only its own has; start the run anew", r.At.Round)
 	case d.Seq == 0:
 		return nil
 	case p.Own:
@@ -236,9 +237,10 @@ func (r *RunState) Learn(all LabelCounts) error {
 	return nil
 }
 
-// Compare returns the metric and the loss over the rows of scores of all peers, which have these labels. A metric of ranks has
-// that many bins; it is off by at most bound.
-func (r *RunState) Compare(ctx context.Context, id comm.ReduceID, scores mat.Dense, l graph.Labels, bins int) (metric, loss, bound float64, err error) {
+// Compare returns the metric and the loss over the rows of scores of all peers, which have these labels. A metric of
+// ranks has that many bins; it is off by at most bound.
+func (r *RunState) Compare(ctx context.Context, id comm.ReduceID, scores mat.Dense, l graph.Labels,
+	bins int) (metric, loss, bound float64, err error) {
 	sums := eval.NewAccumulator(r.Metric, l, bins)
 	x := make([]int64, sums.Size())
 	sum, count := nn.Loss(mat.Dense{}, scores, l, nil)
@@ -290,12 +292,12 @@ func (r *RunState) Log(kind EventKind, format string, args ...any) {
 	r.Report(Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// Done reports whether the model is final. What a trainer's Run returned then concerns the other peers only: one of them may
-// need what this one holds.
+// Done reports whether the model is final. What a trainer's Run returned then concerns the other peers only: one of
+// them may need what this one holds.
 func (r *RunState) Done() bool { return r.done }
 
-// Logits returns the logits of own nodes by the final model, [Owned × C], computed with the rows of other peers; empty until
-// the run has ended, and of a model that another peer trained.
+// Logits returns the logits of own nodes by the final model, [Owned × C], computed with the rows of other peers; empty
+// until the run has ended, and of a model that another peer trained.
 func (r *RunState) Logits() mat.Dense { return r.Scores }
 
 // Hidden returns the rows of own nodes that the last linear map of the final model reads, [Owned × H], where KeepHidden

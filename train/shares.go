@@ -50,9 +50,9 @@ func evenly(nodes []float64) bool {
 	return slices.Min(nodes) > 0 && 4*(classes*squares-all*all) <= all*(classes-1)
 }
 
-// ShareMover is one peer's part in correcting the logits of a model for the shares of the classes. Training nodes that were drawn by
-// class, about as many of each, do not tell how frequent the classes are, and a model of them takes all for equally
-// frequent. With softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits +
+// ShareMover is one peer's part in correcting the logits of a model for the shares of the classes. Training nodes that
+// were drawn by class, about as many of each, do not tell how frequent the classes are, and a model of them takes all
+// for equally frequent. With softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits +
 // T·log(q/p) (Saerens, Latinne and Decaestecker, Neural Computation 14, 2002). The shares are those of the validation
 // nodes; where these were drawn by class, too, they are the most likely ones by the classes that the model gives to
 // nodes without a label (the same; Lipton, Wang and Smola, ICML 2018), of the types that have labels. Where sites
@@ -103,7 +103,8 @@ func (m *ShareMover) Find(ctx context.Context) (c Correction, err error) {
 }
 
 // together finds the move to the shares of all sites, the same for all nodes.
-func (m *ShareMover) together(ctx context.Context, confusion [][]float64, given []float64, t float64, c *Correction) error {
+func (m *ShareMover) together(ctx context.Context, confusion [][]float64, given []float64, t float64,
+	c *Correction) error {
 	classes := m.Labels.Classes
 	validating := make([]float64, len(classes)) // nodes of each class
 	for k, row := range confusion {
@@ -137,7 +138,8 @@ func (m *ShareMover) together(ctx context.Context, confusion [][]float64, given 
 		c.Notes = append(c.Notes, fmt.Sprintf(
 			"the classes have %g to %g training nodes; their shares of all nodes seem to be %.1f to %.1f %%, and %g "+
 				"%% of that are in the logits",
-			slices.Min(classes), slices.Max(classes), 100*slices.Min(shares), 100*slices.Max(shares), 100*shareParts[best]))
+			slices.Min(classes), slices.Max(classes), 100*slices.Min(shares), 100*slices.Max(shares),
+			100*shareParts[best]))
 	}
 	return nil
 }
@@ -178,10 +180,10 @@ func addShares(move []float32, logits mat.Dense) {
 	}
 }
 
-// choosePart returns which part of the move is made, given how many validation nodes of each class are right after each,
-// what a node of each class counts, and how many validate: the first of the best or, if last, the last within half a
-// standard error of it. Validation nodes that were drawn by class are few of a frequent class, and cannot tell the
-// parts apart.
+// choosePart returns which part of the move is made, given how many validation nodes of each class are right after
+// each, what a node of each class counts, and how many validate: the first of the best or, if last, the last within
+// half a standard error of it. Validation nodes that were drawn by class are few of a frequent class, and cannot tell
+// the parts apart.
 func choosePart(right [][]float64, weight, validating []float64, last bool) (part int) {
 	sums, whole, squares := make([]float64, len(right)), 0.0, 0.0
 	for k, w := range weight {
@@ -211,8 +213,8 @@ func choosePart(right [][]float64, weight, validating []float64, last bool) (par
 func (m *ShareMover) predicted(ctx context.Context) (confusion [][]float64, given []float64, t float64, err error) {
 	classes, s := len(m.Labels.Classes), m.Shard
 	size, _, _, wide := ShareCounts(graph.Single, "accuracy", classes, m.Temperature == 0)
-	c := &comm.Contribution{ID: m.ID("predicted classes"), Counts: make([]int64, size), CountBits: comm.CountBits(s.Nodes),
-		Wide: func(i int) bool { return i < wide }}
+	c := &comm.Contribution{ID: m.ID("predicted classes"), Counts: make([]int64, size),
+		CountBits: comm.CountBits(s.Nodes), Wide: func(i int) bool { return i < wide }}
 	counts, labelled := c.Counts[wide:], labelledTypes(s)
 	for i, split := range s.Split {
 		class := m.Logits.Row(i)
@@ -246,7 +248,8 @@ func (m *ShareMover) predicted(ctx context.Context) (confusion [][]float64, give
 		n += all - own[i]
 	}
 	if n != rest {
-		return nil, nil, 0, comm.Refused("the labelled validation nodes of the other peers must be %d, as was counted before (got %d)", rest, n)
+		return nil, nil, 0, comm.Refused("the labelled validation nodes of the other peers must be %d, "+
+			"as was counted before (got %d)", rest, n)
 	}
 	for row := range slices.Chunk(counts, classes) {
 		confusion = append(confusion, reals(row))
@@ -323,10 +326,10 @@ const (
 	leastTold = 0.01
 )
 
-// sharePrior returns how many nodes, as a part of those without a label, count as being of all classes alike. The shares
-// are estimated from which classes the model mistakes for which, and few validation nodes tell that: the fewer they
-// are, and the less the model tells the classes apart, the larger is the prior. told is 0 for a guess and 1 without
-// mistakes.
+// sharePrior returns how many nodes, as a part of those without a label, count as being of all classes alike. The
+// shares are estimated from which classes the model mistakes for which, and few validation nodes tell that: the fewer
+// they are, and the less the model tells the classes apart, the larger is the prior. told is 0 for a guess and 1
+// without mistakes.
 func sharePrior(confusion [][]float64) float64 {
 	classes := float64(len(confusion))
 	right, validating := 0.0, 0.0 // parts of a class, and nodes of one, means over the classes
@@ -383,7 +386,9 @@ func shifted(confusion [][]float64, given []float64) []float64 {
 
 // AddShares adds the sums that correct logits for the shares of the classes; counts are those of ShareCounts.
 func (l *Messages) AddShares(first, second, sites, likelihoods int64) {
-	l.Count("predicted classes", "classes that the model gives to validation nodes and to nodes without a label", 1, first, likelihoods)
+	l.Count("predicted classes", "classes that the model gives to validation nodes and to nodes without a label", 1,
+		first, likelihoods)
 	l.Count("moved logits", "right validation nodes of each class, after each move of the logits", 1, second, 0)
-	l.Count("moves to the shares of sites", "right validation nodes after each move to the shares of each site", 1, sites, 0)
+	l.Count("moves to the shares of sites", "right validation nodes after each move to the shares of each site", 1,
+		sites, 0)
 }

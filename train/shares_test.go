@@ -37,8 +37,8 @@ func find(t *testing.T, g *graph.Graph, logits mat.Dense) Correction {
 	return c
 }
 
-// skewed returns the graph of 7, 2 and 1 of ten nodes, and logits of them: noise, and more for a node's class. 30 nodes of each
-// class validate, or so many of them.
+// skewed returns the graph of 7, 2 and 1 of ten nodes, and logits of them: noise, and more for a node's class. 30 nodes
+// of each class validate, or so many of them.
 func skewed(key rng.Key, more float32, validating int) (*graph.Graph, mat.Dense) {
 	g := graphtest.Skewed(true)
 	logits := mat.New(g.N(), 3)
@@ -68,8 +68,8 @@ func accuracy(g *graph.Graph, logits mat.Dense) float64 {
 	return float64(right) / float64(len(nodes))
 }
 
-// TestPoorModelStays: logits that hardly tell the classes apart tell no shares either, and few nodes that validate do not see it.
-// Those that do tell them apart move.
+// TestPoorModelStays: logits that hardly tell the classes apart tell no shares either, and few nodes that validate do
+// not see it. Those that do tell them apart move.
 func TestPoorModelStays(t *testing.T) {
 	const draws = 40
 	for _, poor := range []bool{true, false} {
@@ -115,7 +115,8 @@ func TestDrawnByClass(t *testing.T) {
 	}
 }
 
-// TestMissingLabels: logits of a model move in the same direction where a few training or validation nodes have lost their labels.
+// TestMissingLabels: logits of a model move in the same direction where a few training or validation nodes have lost
+// their labels.
 func TestMissingLabels(t *testing.T) {
 	g, logits := skewed(rng.New(1), 1.5, 30)
 	want := find(t, g, logits)

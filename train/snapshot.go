@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Snapshot is what all members of a run hold alike between two rounds: a checkpoint has it, and whoever lacks it fetches
-// it. There are no rows in it.
+// Snapshot is what all members of a run hold alike between two rounds: a checkpoint has it, and whoever lacks it
+// fetches it. There are no rows in it.
 type Snapshot struct {
 	At      Position
 	Labels  []float64   // label counts of all peers: labels.Counts.Sums
@@ -42,8 +42,8 @@ const Final = 1
 func (s SnapshotShape) Final(at Position) bool { return at.Stage == s.Stages }
 
 // encode: u64 position (Position.Seq) · f64 best · f64 its loss · u64 its round + 1 · u64 steps · u32 n · n f64
-// label counts · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32 of heads · u32 n · n f32 in training ·
-// n f32 of the best state · u32 m · m times: u32 n · n f32 moments.
+// label counts · u32 n · n rounds of 5 f64 · u32 n · n stages of 6 f64 · u32 n · n f32 parameters · u32 n · n f32 of
+// heads · u32 n · n f32 in training · n f32 of the best state · u32 m · m times: u32 n · n f32 moments.
 func (s Snapshot) encode() (b []byte) {
 	u64 := func(x uint64) { b = binary.LittleEndian.AppendUint64(b, x) }
 	u32 := func(n int) { b = binary.LittleEndian.AppendUint32(b, uint32(n)) }
@@ -79,7 +79,8 @@ func (s Snapshot) encode() (b []byte) {
 	return b
 }
 
-// Digest is what greetings compare. What the best state measured is not in it: parameters and position say who holds the same.
+// Digest is what greetings compare. What the best state measured is not in it: parameters and position say who holds
+// the same.
 func (s Snapshot) Digest() [32]byte {
 	s.At.Best, s.At.BestLoss = 0, 0
 	return sha256.Sum256(s.encode())
@@ -91,14 +92,16 @@ const maxMoments = 2
 // most bounds the bytes of a snapshot: the message of a peer that says it has more is refused.
 func (s SnapshotShape) most() int {
 	const round, stage = RoundColumns - SentColumns, StageColumns - SentColumns
-	return 5*8 + 8*(s.Labels+s.Stages*(s.Rounds*round+stage)) + (7+maxMoments)*4 + 4*(s.Params+s.Heads+s.Slab*(2+maxMoments))
+	return 5*8 + 8*(s.Labels+s.Stages*(s.Rounds*round+stage)) + (7+maxMoments)*4 +
+		4*(s.Params+s.Heads+s.Slab*(2+maxMoments))
 }
 
 // parse reads a snapshot. b is a peer's: nothing in it is believed.
 func (s SnapshotShape) parse(b []byte) (got Snapshot, err error) {
 	r := snapshotReader{b: b}
 	seq := r.u64()
-	got.At = Position{Stage: int(seq >> 32), Round: int(uint32(seq)) - 1, Best: r.f64(), BestLoss: r.f64(), BestRound: int(min(r.u64(), 1<<30)) - 1}
+	got.At = Position{Stage: int(seq >> 32), Round: int(uint32(seq)) - 1, Best: r.f64(), BestLoss: r.f64(),
+		BestRound: int(min(r.u64(), 1<<30)) - 1}
 	got.Steps = int64(r.u64())
 	got.Labels = r.rows(1, 0)
 	got.Rounds = r.rows(RoundColumns-SentColumns, SentColumns)
@@ -130,8 +133,10 @@ func (s SnapshotShape) parse(b []byte) (got Snapshot, err error) {
 func (s SnapshotShape) fits(got Snapshot) error {
 	at := got.At
 	switch {
-	case at.Stage < 0 || at.Stage > s.Stages || at.Round < 0 || at.Round > s.Rounds || at.BestRound < -1 || at.BestRound > s.Rounds:
-		return fmt.Errorf("a state of stage %d, round %d, best of round %d: there are %d stages of %d rounds", at.Stage, at.Round, at.BestRound, s.Stages, s.Rounds)
+	case at.Stage < 0 || at.Stage > s.Stages || at.Round < 0 || at.Round > s.Rounds || at.BestRound < -1 ||
+		at.BestRound > s.Rounds:
+		return fmt.Errorf("a state of stage %d, round %d, best of round %d: there are %d stages of %d rounds", at.Stage,
+			at.Round, at.BestRound, s.Stages, s.Rounds)
 	case at.Best != at.Best || at.BestLoss != at.BestLoss:
 		return fmt.Errorf("a state whose best metric is not a number")
 	case len(got.Labels) != s.Labels:
@@ -143,8 +148,8 @@ func (s SnapshotShape) fits(got Snapshot) error {
 	case len(got.Heads) > s.Heads:
 		return fmt.Errorf("a state must have at most %d values of heads (got %d)", s.Heads, len(got.Heads))
 	case len(got.Slab) > s.Slab || len(got.Best) != len(got.Slab) || len(got.Moments) > maxMoments:
-		return fmt.Errorf("a state must have at most %d parameters in training, as many of its best and %d moments (got %d, %d and %d)",
-			s.Slab, maxMoments, len(got.Slab), len(got.Best), len(got.Moments))
+		return fmt.Errorf("a state must have at most %d parameters in training, as many of its best and %d moments "+
+			"(got %d, %d and %d)", s.Slab, maxMoments, len(got.Slab), len(got.Best), len(got.Moments))
 	}
 	return nil
 }

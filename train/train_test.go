@@ -24,10 +24,12 @@ func TestFaultsAreReportedTogether(t *testing.T) {
 	if err := valid().Validate(); err != nil {
 		t.Fatal(err)
 	}
-	err := Config{Rounds: 0, Patience: -1, EvalEvery: 0, Checkpoint: -2, Metric: "beauty", Exchange: "gossip", Rows: wire.Coding{Values: "int2"}}.Validate()
+	err := Config{Rounds: 0, Patience: -1, EvalEvery: 0, Checkpoint: -2, Metric: "beauty", Exchange: "gossip",
+		Rows: wire.Coding{Values: "int2"}}.Validate()
 	for _, want := range []string{
-		"rounds must be at least 1 (got 0)", "patience must be at least 0 (got -1)", "eval_every must be at least 1 (got 0)",
-		"checkpoint_every must be at least 0 (got -2)", "beauty", `exchange must be one of ["halo" "cover" "auto"] (got "gossip")`, "int2",
+		"rounds must be at least 1 (got 0)", "patience must be at least 0 (got -1)",
+		"eval_every must be at least 1 (got 0)", "checkpoint_every must be at least 0 (got -2)", "beauty",
+		`exchange must be one of ["halo" "cover" "auto"] (got "gossip")`, "int2",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)
@@ -42,12 +44,12 @@ func TestFingerprintCoversEveryField(t *testing.T) {
 	seen := map[[32]byte]string{Fingerprint(base): "the base"}
 	for name, set := range map[string]func(*Config){
 		"seed": func(c *Config) { c.Seed++ }, "spec": func(c *Config) { c.Spec.Layers = []nn.LayerSpec{{Conv: "gcn"}} },
-		"rounds": func(c *Config) { c.Rounds++ }, "patience": func(c *Config) { c.Patience++ }, "eval_every": func(c *Config) { c.EvalEvery++ },
-		"metric": func(c *Config) { c.Metric = "auc" }, "optimizer": func(c *Config) { c.Optimizer.LR = 1 }, "schedule": func(c *Config) { c.Schedule.Kind = "cosine" },
+		"rounds": func(c *Config) { c.Rounds++ }, "patience": func(c *Config) { c.Patience++ },
+		"eval_every": func(c *Config) { c.EvalEvery++ }, "metric": func(c *Config) { c.Metric = "auc" },
+		"optimizer": func(c *Config) { c.Optimizer.LR = 1 }, "schedule": func(c *Config) { c.Schedule.Kind = "cosine" },
 		"balanced": func(c *Config) { c.Balanced = true }, "inductive": func(c *Config) { c.Inductive = true },
 		"rows": func(c *Config) { c.Rows.Values = "int8" }, "exchange": func(c *Config) { c.Exchange = "halo" },
-		"init":          func(c *Config) { c.Init = "5e" },
-		"positive":      func(c *Config) { c.Positive = 1 },
+		"init": func(c *Config) { c.Init = "5e" }, "positive": func(c *Config) { c.Positive = 1 },
 		"class_weights": func(c *Config) { c.ClassWeights = []float32{1, 2} },
 	} {
 		c := base
@@ -74,15 +76,19 @@ func TestEventsAsJSON(t *testing.T) {
 		event Event
 		want  string
 	}{
-		{Event{Kind: RoundEnd, Stage: 1, StageName: "layer 1", Round: 3, Done: 4, Total: 10, Metric: "auc", Loss: 0.5, Val: math.NaN(), ValLoss: math.NaN(), Sent: sent},
+		{Event{Kind: RoundEnd, Stage: 1, StageName: "layer 1", Round: 3, Done: 4, Total: 10, Metric: "auc", Loss: 0.5,
+			Val: math.NaN(), ValLoss: math.NaN(), Sent: sent},
 			`"round","stage":1,"stage_name":"layer 1","round":3,"done":4,"total":10,"metric":"auc","loss":0.5,"val":null,"val_loss":null,"sent":{"halo":1,"reduce":2,"control":3}`},
-		{Event{Kind: StageEnd, StageName: "all layers", Round: 10, Metric: "auc", BestRound: 7, Val: 0.75, ValLoss: 1, Test: 0.5, TestLoss: math.Inf(1), Sent: sent},
+		{Event{Kind: StageEnd, StageName: "all layers", Round: 10, Metric: "auc", BestRound: 7, Val: 0.75, ValLoss: 1,
+			Test: 0.5, TestLoss: math.Inf(1), Sent: sent},
 			`"stage","stage":0,"stage_name":"all layers","round":10,"metric":"auc","best_round":7,"val":0.75,"val_loss":1,"test":0.5,"test_loss":null,"sent":{"halo":1,"reduce":2,"control":3}`},
-		{Event{Kind: Resync, Peer: 0, Other: 2, Differed: true, Distance: 1e-7}, `"resync","stage":0,"stage_name":"","round":0,"peer":0,"other":2,"differed":true,"distance":1e-7`},
+		{Event{Kind: Resync, Peer: 0, Other: 2, Differed: true, Distance: 1e-7},
+			`"resync","stage":0,"stage_name":"","round":0,"peer":0,"other":2,"differed":true,"distance":1e-7`},
 		{Event{Kind: HaloPlan, Layer: "conv1", Rows: 5, Width: 8, Refetched: 2, Kept: 96, Text: "why"},
 			`"halo_plan","stage":0,"stage_name":"","round":0,"layer":"conv1","rows":5,"width":8,"refetched":2,"kept":96,"text":"why"`},
 		{Event{Kind: Saved, Peer: 2}, `"saved","stage":0,"stage_name":"","round":0,"peer":2`},
-		{Event{Kind: Warning, Text: `a "quoted" word`}, `"warning","stage":0,"stage_name":"","round":0,"text":"a \"quoted\" word"`},
+		{Event{Kind: Warning, Text: `a "quoted" word`},
+			`"warning","stage":0,"stage_name":"","round":0,"text":"a \"quoted\" word"`},
 	} {
 		got, err := json.Marshal(c.event)
 		if want := `{"kind":` + c.want + `}`; err != nil || string(got) != want {
@@ -126,8 +132,8 @@ func TestImprove(t *testing.T) {
 	}
 }
 
-// TestEndWithBest: the stage that validates best is the model's, of equal ones the first; without validation nodes it is the
-// last one.
+// TestEndWithBest: the stage that validates best is the model's, of equal ones the first; without validation nodes it
+// is the last one.
 func TestEndWithBest(t *testing.T) {
 	nan := math.NaN()
 	for _, c := range []struct {
@@ -136,7 +142,8 @@ func TestEndWithBest(t *testing.T) {
 		text string
 	}{
 		{[]float64{0.5, 0.6, 0.7}, 3, ""},
-		{[]float64{0.5, 0.7, 0.6}, 2, "layer 3 validates no better than layer 2 (auc 0.6000 and 0.7000): the model ends with layer 2"},
+		{[]float64{0.5, 0.7, 0.6}, 2,
+			"layer 3 validates no better than layer 2 (auc 0.6000 and 0.7000): the model ends with layer 2"},
 		{[]float64{0.7, 0.7, 0.7}, 1, "the model ends with layer 1"},
 		{[]float64{nan, nan, nan}, 3, ""},
 		{nil, 9, ""},
@@ -146,7 +153,8 @@ func TestEndWithBest(t *testing.T) {
 			r.Record(Event{Kind: StageEnd, Stage: i + 1, StageName: StageName(i + 1), Val: v})
 		}
 		text := r.EndWithBest("auc")
-		if r.Ends != c.want || !strings.HasSuffix(text, c.text) || (text == "") != (c.text == "") || c.vals != nil && r.Final().Stage != c.want {
+		if r.Ends != c.want || !strings.HasSuffix(text, c.text) || (text == "") != (c.text == "") ||
+			c.vals != nil && r.Final().Stage != c.want {
 			t.Errorf("%v: ends with %d, said %q", c.vals, r.Ends, text)
 		}
 	}
@@ -163,10 +171,12 @@ func TestEndWithBest(t *testing.T) {
 // measured is a run of an encoder that is solved, a stage of three rounds that ended, and one of two that did not.
 func measured() (r Result) {
 	point := func(stage, round int) Event {
-		return Event{Kind: RoundEnd, Stage: stage, StageName: StageName(stage), Round: round, Loss: float64(10*stage + round), Val: 0.5, ValLoss: 2, Sent: comm.Counts{Halo: int64(round)}}
+		return Event{Kind: RoundEnd, Stage: stage, StageName: StageName(stage), Round: round,
+			Loss: float64(10*stage + round), Val: 0.5, ValLoss: 2, Sent: comm.Counts{Halo: int64(round)}}
 	}
 	end := func(stage int) Event {
-		return Event{Kind: StageEnd, Stage: stage, StageName: StageName(stage), BestRound: 1, Val: 0.25, ValLoss: 3, Test: 0.75, TestLoss: 4, Sent: comm.Counts{Reduce: int64(stage)}}
+		return Event{Kind: StageEnd, Stage: stage, StageName: StageName(stage), BestRound: 1, Val: 0.25, ValLoss: 3,
+			Test: 0.75, TestLoss: 4, Sent: comm.Counts{Reduce: int64(stage)}}
 	}
 	for _, e := range []Event{end(0), point(1, 0), point(1, 1), point(1, 2), end(1), point(2, 0), point(2, 1)} {
 		r.Record(e)
@@ -174,7 +184,8 @@ func measured() (r Result) {
 	return r
 }
 
-// TestResultOfAResumedRun: what a checkpoint keeps is what was measured before its position, nothing less and nothing more.
+// TestResultOfAResumedRun: what a checkpoint keeps is what was measured before its position, nothing less and nothing
+// more.
 func TestResultOfAResumedRun(t *testing.T) {
 	whole := measured()
 	rounds, stages := whole.Encode()

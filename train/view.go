@@ -130,8 +130,8 @@ func (v GraphView) Normalised(norm graph.Norm) *graph.CSR {
 	return v.normed[k]
 }
 
-// SampledEdges returns what layer l's neighbours of the nodes of s are sampled from: edges, or if these have types those
-// of each relation. reads reports whether any layer reads the columns of edges.
+// SampledEdges returns what layer l's neighbours of the nodes of s are sampled from: edges, or if these have types
+// those of each relation. reads reports whether any layer reads the columns of edges.
 func (v GraphView) SampledEdges(s *shard.Shard, l *nn.Layer, edges *graph.CSR, reads bool) *sample.InEdges {
 	if l.Spec.Relations > 0 {
 		edges = graph.Normalise(v.Typed, v.Typed.Degrees(), l.Edges)

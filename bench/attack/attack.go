@@ -32,12 +32,14 @@ type setting struct {
 
 // settings begin with the old one, which shows in each run that the attacks work.
 var settings = []setting{
-	{"pca:128, sums in the clear (old)", map[string]string{"method": "layer-wise", "encoder": "pca:128", "rounds": "1", "secure_sums": "off"}},
+	{"pca:128, sums in the clear (old)", map[string]string{"method": "layer-wise", "encoder": "pca:128", "rounds": "1",
+		"secure_sums": "off"}},
 	{"class-means, coarse_rows: false", map[string]string{"coarse_rows": "false"}},
 	{"class-means (default)", nil},
 	// It is trained in rounds, and sends components and columns of classes.
-	{"layer-wise sage, pca:16+classes", map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes", "hidden": "64",
-		"lr": "0.01", "decay": "0.0005", "local_steps": "5", "rounds": "40", "patience": "8"}},
+	{"layer-wise sage, pca:16+classes", map[string]string{"method": "layer-wise", "model": "sage",
+		"encoder": "pca:16+classes", "hidden": "64", "lr": "0.01", "decay": "0.0005", "local_steps": "5",
+		"rounds": "40", "patience": "8"}},
 }
 
 // Command registers the flags of the experiment and returns it.
@@ -62,20 +64,22 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 				if !strings.Contains(s.name, *only) {
 					continue
 				}
-				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags, tries: *tries}
+				m := measurement{root: *root, data: name, peers: *peers, seed: *seed, rows: *rows, bags: *bags,
+					tries: *tries}
 				if err := m.over(ctx, p, s, max(*seeds, 1)); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, s.name, err)
 				}
 			}
 		}
-		p.Text("Site 1 is attacked by site 0, which follows the protocol; rows travel as they are (`exchange: halo`). " +
-			"Rows of components are attacked from the first of the boundary on, and those of class means from the fewest " +
-			"values on, by all rounds of the model together. There the search is also given the number of the node's values, " +
-			"its class and its soft labels. *Columns guessed* are of as many columns as a node has, over evenly chosen rows. " +
-			"For class means the attacker has all rows of the node, the model, the sums, and its own nodes with their rows; it " +
-			"is given class, degree and number of values, and guesses by the best linear estimate and by a decoder that it " +
-			"learned of its own nodes: the better figure counts. The baseline has all of this but rows. The standard error of the gap is " +
-			"that over seeds or, of one seed, over rows.")
+		p.Text("Site 1 is attacked by site 0, which follows the protocol; rows travel as they are " +
+			"(`exchange: halo`). Rows of components are attacked from the first of the boundary on, and those of " +
+			"class means from the fewest values on, by all rounds of the model together. There the search is also " +
+			"given the number of the node's values, its class and its soft labels. *Columns guessed* are of as many " +
+			"columns as a node has, over evenly chosen rows. For class means the attacker has all rows of the node, " +
+			"the model, the sums, and its own nodes with their rows; it is given class, degree and number of values, " +
+			"and guesses by the best linear estimate and by a decoder that it learned of its own nodes: the better " +
+			"figure counts. The baseline has all of this but rows. The standard error of the gap is that over seeds " +
+			"or, of one seed, over rows.")
 		return nil
 	}
 }
@@ -202,7 +206,8 @@ func (m *measurement) searched(ctx context.Context, r *recorded.Run) (few, many 
 		return "", "", err
 	}
 	other, err := r.ClassRows(ctx, 1, recorded.Effort{Rows: m.bags, Tries: m.tries, Least: attack.Few + 1})
-	return fmt.Sprintf("%d/%d", one.Exact-one.Many, one.Tried-one.Tested), fmt.Sprintf("%d/%d", other.Many, other.Tested), err
+	return fmt.Sprintf("%d/%d", one.Exact-one.Many, one.Tried-one.Tested),
+		fmt.Sprintf("%d/%d", other.Many, other.Tested), err
 }
 
 // classes attacks rows of class means.

@@ -16,14 +16,14 @@ const mostHidden = 4
 
 // columns attacks rows of nodes that have few numeric columns.
 func (b *inference) columns(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Share of the variance of a column that a linear map of all rows of a node explains (R²), on average and for\n"+
-		"the column with the largest gap, and AUC of whether a value is above the mean. In brackets: without rows. The attacker is\n"+
-		"given class and degree, and learns the map from the rows of its own nodes. *Other columns known*: it has all other columns\n"+
-		"of the node, too. *Hidden column*: that column is in no table of the run; mean over\n"+
-		"some columns. `six` and `sixteen` are made\n"+
+	p.Text("Share of the variance of a column that a linear map of all rows of a node explains (R²), "+
+		"on average and for\nthe column with the largest gap, and AUC of whether a value is above the mean. "+
+		"In brackets: without rows. The attacker is\ngiven class and degree, and learns the map from the rows of its "+
+		"own nodes. *Other columns known*: it has all other columns\nof the node, too. *Hidden column*: that column "+
+		"is in no table of the run; mean over\nsome columns. `six` and `sixteen` are made\n"+
 		"graphs of independent columns. Rows as they are (`exchange: halo`), %d sites at random.", b.sites)
-	p.Table("data set %s", "plan %s", "numbers sent, of columns %s", "R² %s", "largest gap %s", "AUC %s", "largest gap %s",
-		"other columns known: R² %s", "hidden column: AUC %s", "edges: AUC %s", "validation %.3f")
+	p.Table("data set %s", "plan %s", "numbers sent, of columns %s", "R² %s", "largest gap %s", "AUC %s",
+		"largest gap %s", "other columns known: R² %s", "hidden column: AUC %s", "edges: AUC %s", "validation %.3f")
 	for _, g := range all {
 		for _, settings := range strings.Split(b.settings, ";") {
 			if err := b.column(ctx, p, g, settings); err != nil {
@@ -78,8 +78,8 @@ func (b *inference) column(ctx context.Context, p *page.Page, g *graph.Graph, se
 	return nil
 }
 
-// made returns a graph of independent columns, of that many as its name says, or nil. Neighbours are alike in the second column,
-// and the label is of a node's first column and of its neighbours' third.
+// made returns a graph of independent columns, of that many as its name says, or nil. Neighbours are alike in the
+// second column, and the label is of a node's first column and of its neighbours' third.
 func made(name string, seed uint64) (*graph.Graph, error) {
 	columns := map[string]int{"six": 6, "sixteen": 16}[name]
 	if columns == 0 {

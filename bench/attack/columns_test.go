@@ -9,8 +9,9 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-// TestColumns: rows of six independent columns have at most three numbers and reveal about as large a share of the variance, and
-// who knows five columns reads the sixth. Where rows have as many numbers as there are columns, the same attack reads nearly all.
+// TestColumns: rows of six independent columns have at most three numbers and reveal about as large a share of the
+// variance, and who knows five columns reads the sixth. Where rows have as many numbers as there are columns, the same
+// attack reads nearly all.
 func TestColumns(t *testing.T) {
 	g, err := made("six", 1)
 	if err != nil {
@@ -42,9 +43,11 @@ func TestColumns(t *testing.T) {
 		for _, f := range all {
 			t.Log(c.settings, f)
 		}
-		if share, known := all[0].Value, all[4].Value; sent < 1 || sent > c.most || share < c.least || share > c.less || known < c.known {
-			t.Errorf("%s: %d numbers reveal a share of %.3f, and %.3f given all others; must be at most %d, %g to %g, and %g",
-				c.settings, sent, share, known, c.most, c.least, c.less, c.known)
+		if share, known := all[0].Value, all[4].Value; sent < 1 || sent > c.most || share < c.least || share > c.less ||
+			known < c.known {
+			t.Errorf("%s: %d numbers reveal a share of %.3f, and %.3f given all others; "+
+				"must be at most %d, %g to %g, and %g", c.settings, sent, share, known, c.most, c.least, c.less,
+				c.known)
 		}
 		if all[0].Base > 0.1 || all[4].Base > 0.1 {
 			t.Errorf("%s: without rows independent columns are guessed: %v, %v", c.settings, all[0], all[4])
@@ -55,7 +58,8 @@ func TestColumns(t *testing.T) {
 		}
 		f, err = run.Attribute(1, func(node int64) float32 { return g.X.Dense.At(int(node), 2) })
 		if err != nil || f[0].Value < 0.7 {
-			t.Errorf("%s: the column that matters of neighbours must be read off rows as an attribute: %v, %v", c.settings, f, err)
+			t.Errorf("%s: the column that matters of neighbours must be read off rows as an attribute: %v, %v",
+				c.settings, f, err)
 		}
 	}
 }

@@ -45,10 +45,11 @@ func CommandInfer(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.StringVar(&b.own.part, "shard", "", "of table plan: this site's part of the graph")
 	return func(ctx context.Context, p *page.Page) error {
 		measure := map[string]func(context.Context, *page.Page, []*graph.Graph) error{
-			"nodes": b.nodes, "planting": b.planting, "labels": b.labels, "told": b.told, "sums": b.sums, "hidden": b.hidden, "links": b.links,
-			"columns": b.columns, "plan": b.findings}[*table]
+			"nodes": b.nodes, "planting": b.planting, "labels": b.labels, "told": b.told, "sums": b.sums,
+			"hidden": b.hidden, "links": b.links, "columns": b.columns, "plan": b.findings}[*table]
 		if measure == nil {
-			return fmt.Errorf("table must be nodes, labels, told, sums, hidden, links, planting, columns or plan (got %q)", *table)
+			return fmt.Errorf("table must be nodes, labels, told, sums, hidden, links, planting, columns or plan "+
+				"(got %q)", *table)
 		}
 		if (b.own.plan == "") != (b.own.part == "") {
 			return errors.New("-plan and -shard must be given together")
@@ -118,7 +119,8 @@ func (b *inference) parts(g *graph.Graph, parts int, skewed bool) ([]*shard.Shar
 	return shard.Cut(g, owner, parts)
 }
 
-func (b *inference) run(ctx context.Context, g *graph.Graph, settings string, parts int, skewed bool) (*infer.Run, error) {
+func (b *inference) run(ctx context.Context, g *graph.Graph, settings string, parts int,
+	skewed bool) (*infer.Run, error) {
 	p, err := b.plan(settings)
 	if err != nil {
 		return nil, err
@@ -132,7 +134,8 @@ func (b *inference) run(ctx context.Context, g *graph.Graph, settings string, pa
 
 // figure writes one finding and its baseline; "–": there is none.
 func figure(all []infer.Finding, attack, measure string) string {
-	k := slices.IndexFunc(all, func(f infer.Finding) bool { return strings.HasPrefix(f.Attack, attack) && f.Measure == measure })
+	k := slices.IndexFunc(all,
+		func(f infer.Finding) bool { return strings.HasPrefix(f.Attack, attack) && f.Measure == measure })
 	if k < 0 {
 		return "–"
 	}
@@ -141,14 +144,16 @@ func figure(all []infer.Finding, attack, measure string) string {
 
 // nodes attacks single nodes and edges.
 func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Three sites at random, rows as they are (`exchange: halo`). In brackets: the baseline. *AUC* is the area under\n" +
-		"the ROC curve, *found* the fraction of training nodes found at 1 %% false alarms.")
-	p.Table("data set %s", "setting %s", "members, by the margin: AUC %s", "found %s", "members, by shadow models: AUC %s", "found %s",
-		"edges: AUC %s", "training labels off rows %s", "degrees: rank correlation %s", "exact %s")
+	p.Text("Three sites at random, rows as they are (`exchange: halo`). In brackets: the baseline. " +
+		"*AUC* is the area under\nthe ROC curve, *found* the fraction of training nodes found at 1 %% false alarms.")
+	p.Table("data set %s", "setting %s", "members, by the margin: AUC %s", "found %s",
+		"members, by shadow models: AUC %s", "found %s", "edges: AUC %s", "training labels off rows %s",
+		"degrees: rank correlation %s", "exact %s")
 	for _, g := range all {
 		settings := []string{"method=class-means"}
 		if b.trained {
-			settings = append(settings, "method=layer-wise encoder=pca:128+classes", "method=layer-wise encoder=pca:128", "method=layer-wise encoder=pca:128 layer_output=logits")
+			settings = append(settings, "method=layer-wise encoder=pca:128+classes",
+				"method=layer-wise encoder=pca:128", "method=layer-wise encoder=pca:128 layer_output=logits")
 		}
 		for _, s := range settings {
 			run, err := b.run(ctx, g, s, 3, false)
@@ -161,8 +166,9 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 			}
 			row := []any{g.Name, s}
 			const margin, shadows, degrees = "membership, by the margin", "membership, by shadow", "degrees of"
-			for _, c := range [][2]string{{margin, "AUC"}, {margin, "found at 1 % false alarms"}, {shadows, "AUC"}, {shadows, "found at 1 % false alarms"},
-				{"edges among", "AUC"}, {"labels of training", "right, training against test nodes"}, {degrees, "rank correlation"}, {degrees, "exact"}} {
+			for _, c := range [][2]string{{margin, "AUC"}, {margin, "found at 1 % false alarms"}, {shadows, "AUC"},
+				{shadows, "found at 1 % false alarms"}, {"edges among", "AUC"}, {"labels of training",
+					"right, training against test nodes"}, {degrees, "rank correlation"}, {degrees, "exact"}} {
 				row = append(row, figure(found, c[0], c[1]))
 			}
 			p.Row(row...)
@@ -173,9 +179,10 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 
 // labels attacks the distribution of a site's labels.
 func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Distance in variation of the estimate from the truth (0: exact), in brackets that of the distribution over all\n" +
-		"sites, by class-means. *Skewed*: six of ten nodes of a class are at one site.")
-	p.Table("data set %s", "sites %s", "training labels, 2 members %s", "3 members, who sums in the clear %s", "3 members, secure sums %s", "all labels, by rows of 3 members %s")
+	p.Text("Distance in variation of the estimate from the truth (0: exact), in brackets that of the " +
+		"distribution over all\nsites, by class-means. *Skewed*: six of ten nodes of a class are at one site.")
+	p.Table("data set %s", "sites %s", "training labels, 2 members %s", "3 members, who sums in the clear %s",
+		"3 members, secure sums %s", "all labels, by rows of 3 members %s")
 	for _, g := range all {
 		for _, skewed := range []bool{false, true} {
 			row := []any{g.Name, map[bool]string{false: "random", true: "skewed"}[skewed]}
@@ -204,12 +211,14 @@ func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph
 
 // sums attacks rows of training nodes in sums.
 func (b *inference) sums(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Rows of site 1's training nodes found exactly in the sums by a member that subtracts its own part, where the site\n" +
-		"has 1, 2, 5 or 20 of them. The other sites have all of theirs. 20 rounds of encoders `mlp` and `pca:128`; of `pca:128`\n" +
-		"a row counts where the *aggregated* row of components is found. Three members have secure sums.")
+	p.Text("Rows of site 1's training nodes found exactly in the sums by a member that subtracts its own " +
+		"part, where the site\nhas 1, 2, 5 or 20 of them. The other sites have all of theirs. 20 rounds of encoders " +
+		"`mlp` and `pca:128`; of `pca:128`\na row counts where the *aggregated* row of components is found. " +
+		"Three members have secure sums.")
 	p.Table("data set %s", "setting %s", "members %d", "of 1 %s", "of 2 %s", "of 5 %s", "of 20 %s")
 	for _, g := range all {
-		for _, s := range []string{"method=class-means", "method=layer-wise encoder=mlp layers=1 rounds=20", "method=layer-wise encoder=pca:128 layers=1 rounds=20"} {
+		for _, s := range []string{"method=class-means", "method=layer-wise encoder=mlp layers=1 rounds=20",
+			"method=layer-wise encoder=pca:128 layers=1 rounds=20"} {
 			for _, parts := range []int{2, 3} {
 				row := []any{g.Name, s, parts}
 				for _, n := range []int{1, 2, 5, 20} {
@@ -251,9 +260,10 @@ func (b *inference) few(ctx context.Context, g *graph.Graph, settings string, pa
 
 // hidden attacks hidden rows of encoder mlp, with weights as trained and as one member plants them.
 func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Rows found exactly in the hidden rows of encoder `mlp` (60 rounds, 256 columns), which any receiver has, of three\n" +
-		"sites; and where one member adds a huge gradient of fixed signs to the encoder's weights.")
-	p.Table("data set %s", "rows %d", "found %d", "columns right %.2f", "test accuracy %.3f", "found, weights planted %d", "columns right %.2f", "test accuracy %.3f")
+	p.Text("Rows found exactly in the hidden rows of encoder `mlp` (60 rounds, 256 columns), which any receiver has, " +
+		"of three\nsites; and where one member adds a huge gradient of fixed signs to the encoder's weights.")
+	p.Table("data set %s", "rows %d", "found %d", "columns right %.2f", "test accuracy %.3f",
+		"found, weights planted %d", "columns right %.2f", "test accuracy %.3f")
 	for _, g := range all {
 		one, err := b.plan("method=layer-wise encoder=mlp layers=1 rounds=60")
 		if err != nil {
@@ -264,7 +274,8 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 			return err
 		}
 		row := []any{g.Name}
-		for k, train := range []func(context.Context, plan.Plan, []*shard.Shard, int) (*recorded.Run, error){recorded.Train, infer.Planted} {
+		for k, train := range []func(context.Context, plan.Plan, []*shard.Shard,
+			int) (*recorded.Run, error){recorded.Train, infer.Planted} {
 			run, err := train(ctx, one, shards, 0)
 			if err != nil {
 				return err
@@ -286,16 +297,20 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 
 // links attacks links between nodes of a site where links are the task.
 func (b *inference) links(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Three sites at random, `task: links`. AUC of pairs of the victim's nodes whose last rows the attacker reads, or with\n" +
-		"layer-wise computes from what crosses, in brackets by the features of both nodes.")
-	p.Table("data set %s", "method %s", "decoder %s", "negatives from %s", "nodes read %s", "trained links against pairs without %s", "held-out links against pairs without %s",
+	p.Text("Three sites at random, `task: links`. AUC of pairs of the victim's nodes whose last rows the " +
+		"attacker reads, or with\nlayer-wise computes from what crosses, in brackets by the features of both nodes.")
+	p.Table("data set %s", "method %s", "decoder %s", "negatives from %s", "nodes read %s",
+		"trained links against pairs without %s", "held-out links against pairs without %s",
 		"trained against held-out links %s", "test AUC of the model %.2f")
 	for _, g := range all {
-		for _, c := range [][4]string{{"full-batch", "gcn", "dot", "all"}, {"full-batch", "sage", "mlp", "all"}, {"full-batch", "gcn", "dot", "near"}, {"layer-wise", "gcn", "dot", "near"}, {"layer-wise", "sage", "mlp", "near"}} {
+		for _, c := range [][4]string{{"full-batch", "gcn", "dot", "all"}, {"full-batch", "sage", "mlp", "all"},
+			{"full-batch", "gcn", "dot", "near"}, {"layer-wise", "gcn", "dot", "near"},
+			{"layer-wise", "sage", "mlp", "near"}} {
 			if !slices.Contains(strings.Split(b.methods, ","), c[0]) {
 				continue
 			}
-			run, err := b.run(ctx, g, fmt.Sprintf("method=%s exchange=auto task=links model=%s decoder=%s negatives_from=%s rounds=%d", c[0], c[1], c[2], c[3], b.rows), 3, false)
+			run, err := b.run(ctx, g, fmt.Sprintf("method=%s exchange=auto task=links model=%s decoder=%s "+
+				"negatives_from=%s rounds=%d", c[0], c[1], c[2], c[3], b.rows), 3, false)
 			if err != nil {
 				return fmt.Errorf("%s: %w", g.Name, err)
 			}
@@ -307,7 +322,8 @@ func (b *inference) links(ctx context.Context, p *page.Page, all []*graph.Graph)
 			if err != nil {
 				return err
 			}
-			row := []any{g.Name, c[0], c[1] + ", " + c[2], c[3], fmt.Sprintf("%d of %d", len(nodes), run.Shards[1].Owned)}
+			row := []any{g.Name, c[0], c[1] + ", " + c[2], c[3],
+				fmt.Sprintf("%d of %d", len(nodes), run.Shards[1].Owned)}
 			for _, f := range found {
 				row = append(row, fmt.Sprintf("%.2f (%.2f)", f.Value, f.Base))
 			}

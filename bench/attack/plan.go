@@ -21,9 +21,11 @@ type own struct {
 
 // findings prints all findings of one plan: of settings over data sets, or of a site's own plan over its own part.
 func (b *inference) findings(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Site 1 is attacked by site 0, which follows the protocol; rows are sent as they are (`exchange: halo`). The baseline is\n" +
-		"what the same attacker finds without the run; AUC 0.5 is chance. Other attacks may find more.")
-	p.Table("data set %s", "plan %s", "attack %s", "attacker has %s", "tried %d", "measure %s", "found %.3g", "baseline %.3g")
+	p.Text("Site 1 is attacked by site 0, which follows the protocol; rows are sent as they are (`exchange: halo`). " +
+		"The baseline is\nwhat the same attacker finds without the run; AUC 0.5 is chance. " +
+		"Other attacks may find more.")
+	p.Table("data set %s", "plan %s", "attack %s", "attacker has %s", "tried %d", "measure %s", "found %.3g",
+		"baseline %.3g")
 	if b.own.plan != "" {
 		return b.ownFindings(ctx, p)
 	}
@@ -100,7 +102,8 @@ func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, sha
 // named returns what a row of the table calls a plan.
 func named(p plan.Plan, sites int) string {
 	if p.Task.Links() {
-		return fmt.Sprintf("links by %s and %s, negatives from %s", p.Gradient().Model, p.Gradient().Decoder, p.Gradient().NegativesFrom)
+		return fmt.Sprintf("links by %s and %s, negatives from %s", p.Gradient().Model, p.Gradient().Decoder,
+			p.Gradient().NegativesFrom)
 	}
 	sums := "in the clear"
 	if p.Secure(sites) {

@@ -16,10 +16,11 @@ const each = 20
 
 // planting attacks rows by a member that chooses its table.
 func (b *inference) planting(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("AUC of *this node has the column*, mean over a rare column for each class, for the nodes of the other members whose rows site 0\n"+
-		"receives. It gives %d of its nodes in each class the column of the class. Mean and standard error over %d seeds; *honest* is the\n"+
-		"AUC by all numbers without planting.", each, b.seeds)
-	p.Table("data set %s", "rows %s", "planted nodes have %s", "by the number of the class %s", "by all numbers %s", "honest %s", "nodes with a column %d")
+	p.Text("AUC of *this node has the column*, mean over a rare column for each class, for the nodes of the other "+
+		"members whose rows site 0\nreceives. It gives %d of its nodes in each class the column of the class. "+
+		"Mean and standard error over %d seeds; *honest* is the\nAUC by all numbers without planting.", each, b.seeds)
+	p.Table("data set %s", "rows %s", "planted nodes have %s", "by the number of the class %s", "by all numbers %s",
+		"honest %s", "nodes with a column %d")
 	for _, g := range all {
 		for _, rows := range []string{"as by default", "rows=float32 coarse_rows=false"} {
 			settings := b.settings

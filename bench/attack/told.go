@@ -13,9 +13,10 @@ import (
 
 // told attacks the labels of training nodes by the rows that each site in turn receives of all others.
 func (b *inference) told(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Classes of training nodes guessed by the largest number of their rows, in %%, and in brackets those of test nodes of the\n"+
-		"same classes. Each site in turn attacks all others; mean over their views and %d seeds, each after the first with another split\n"+
-		"of as many training nodes of each class. The *excess* is that of the round where it is largest, with its standard error over seeds.", b.seeds)
+	p.Text("Classes of training nodes guessed by the largest number of their rows, in %%, and in brackets those of "+
+		"test nodes of the\nsame classes. Each site in turn attacks all others; mean over their views and %d seeds, "+
+		"each after the first with another split\nof as many training nodes of each class. The *excess* is that of "+
+		"the round where it is largest, with its standard error over seeds.", b.seeds)
 	p.Table("data set %s", "setting %s", "sites %d", "round 1 %s", "round 2 %s", "round 3 %s", "excess, points %s")
 	for _, g := range all {
 		for _, s := range []string{"method=class-means", "method=class-means leave_one_out=false"} {
@@ -44,8 +45,8 @@ func (b *inference) told(ctx context.Context, p *page.Page, all []*graph.Graph) 
 	return nil
 }
 
-// view is what the rows of a round tell, over all attackers of a seed: the fraction of training nodes guessed right, and what it
-// would be at the rate of test nodes.
+// view is what the rows of a round tell, over all attackers of a seed: the fraction of training nodes guessed right,
+// and what it would be at the rate of test nodes.
 type view struct{ value, base float64 }
 
 // viewsOf are those of a round, by seed.
@@ -69,7 +70,8 @@ func (all viewsOf) excess() (excess, deviation float64) {
 	return excess, math.Sqrt(square / max(n-1, 1) / n)
 }
 
-// views attacks by the view of each of so many sites in turn. It returns what each round tells, of the seeds that have it.
+// views attacks by the view of each of so many sites in turn. It returns what each round tells, of the seeds that have
+// it.
 func (b *inference) views(ctx context.Context, g *graph.Graph, settings string, parts int) (all [3]viewsOf, err error) {
 	for k := range b.seeds {
 		one := *b

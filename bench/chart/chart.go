@@ -56,8 +56,9 @@ func Write(path string, columns int, names []string, panels ...Panel) error {
 		explain(plots[0], names, level)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%[1]dpt" height="%[2]gpt" viewBox="0 0 %[1]d %[2]g" font-family="Liberation Sans, Arial, Helvetica, sans-serif">`+
-		`<rect width="100%%" height="100%%" fill="#ffffff"/>`, width, float64(rows)*high)
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%[1]dpt" height="%[2]gpt" viewBox="0 0 %[1]d %[2]g" font-family="Liberation Sans, Arial, Helvetica, sans-serif">`+
+			`<rect width="100%%" height="100%%" fill="#ffffff"/>`, width, float64(rows)*high)
 	for i, p := range plots {
 		b.WriteString(p.At(wide*float64(i%columns)+margin/2, high*float64(i/columns)+margin/2) + "\n")
 	}

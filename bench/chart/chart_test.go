@@ -18,7 +18,8 @@ func TestWrite(t *testing.T) {
 	level.Title, plain.Title, plain.Level = "citeseer", "photo", 0
 	for _, columns := range []int{1, 2, 4} {
 		path := filepath.Join(t.TempDir(), "plot.svg")
-		if err := Write(path, columns, []string{"few bytes", "many bytes", "one machine"}, panel, level, plain); err != nil {
+		if err := Write(path, columns, []string{"few bytes", "many bytes", "one machine"}, panel, level,
+			plain); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(path)

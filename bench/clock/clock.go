@@ -16,7 +16,8 @@ var errTrained = errors.New("the last epoch has ended")
 
 // Epochs trains and calls each with the end of every epoch of the first peer, and what the process took for it. The run
 // ends with the last epoch: what the whole graph yields afterwards is left out.
-func Epochs(ctx context.Context, p heddle.Plan, shards []*shard.Shard, each func(e heddle.Event, took measure.Cost)) error {
+func Epochs(ctx context.Context, p heddle.Plan, shards []*shard.Shard,
+	each func(e heddle.Event, took measure.Cost)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var begun measure.Cost

@@ -48,7 +48,8 @@ var ways = []way{
 func endToEnd(boundary plan.Boundary) func(settings) heddle.Plan {
 	return func(s settings) heddle.Plan {
 		p := heddle.Defaults(plan.FullBatch, "")
-		p.FullBatch.Hidden, p.FullBatch.EvalEvery, p.FullBatch.Exchange, p.FullBatch.Boundary = 256, 10, "halo", boundary
+		p.FullBatch.Hidden, p.FullBatch.EvalEvery, p.FullBatch.Exchange, p.FullBatch.Boundary = 256, 10, "halo",
+			boundary
 		p.Gradient().Decay, p.RowNorm = s.endDecay, s.endNorm
 		return p
 	}
@@ -56,7 +57,8 @@ func endToEnd(boundary plan.Boundary) func(settings) heddle.Plan {
 
 func reference(s settings) heddle.Plan {
 	p := heddle.Defaults(plan.LayerWise, "")
-	p.LayerWise.Encoder, p.Gradient().LR, p.Federation().Exchange, p.LayerWise.KeepLast = plan.Encoder{Kind: "raw"}, 0.01, "halo", true
+	p.LayerWise.Encoder, p.Gradient().LR, p.Federation().Exchange, p.LayerWise.KeepLast = plan.Encoder{Kind: "raw"},
+		0.01, "halo", true
 	p.Gradient().EvalEvery, p.Gradient().Decay, p.RowNorm = 10, s.layerDecay, s.layerNorm
 	return p
 }

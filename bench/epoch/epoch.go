@@ -94,8 +94,8 @@ func (b *bench) run(ctx context.Context, p *page.Page) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
-	p.Text("%d threads, hidden width %d, dropout %g, %d turns of %d epochs; kernels %s.", b.threads, b.hidden, b.dropout, b.turns,
-		b.epochs, kernels.Name())
+	p.Text("%d threads, hidden width %d, dropout %g, %d turns of %d epochs; kernels %s.", b.threads, b.hidden,
+		b.dropout, b.turns, b.epochs, kernels.Name())
 	p.Table("data %s", "model %s", "way %s", "ms %.1f", "processor ms %.1f", "times slower %.2f",
 		"by the processor %.2f", "test accuracy %.3f", "turns %d", "losses without dropout %s")
 	for _, set := range strings.Split(b.sets, ",") {
@@ -184,13 +184,14 @@ func (b *bench) print(p *page.Page, set, model string, ways []*way) error {
 		p.Row(set, model, w.name, 1e3*median(func(t measure.Turn) float64 { return t[w.name] }),
 			1e3*median(func(t measure.Turn) float64 { return t[processor(w.name)] }),
 			median(func(t measure.Turn) float64 { return t[w.name] / t[base] }),
-			median(func(t measure.Turn) float64 { return t[processor(w.name)] / t[processor(base)] }), accuracy, len(good), w.losses)
+			median(func(t measure.Turn) float64 { return t[processor(w.name)] / t[processor(base)] }), accuracy,
+			len(good), w.losses)
 	}
 	return nil
 }
 
-// divide replaces g's split, where a share is given: of the labelled nodes that many train, evenly spread, and the others
-// validate and test in turn.
+// divide replaces g's split, where a share is given: of the labelled nodes that many train, evenly spread, and the
+// others validate and test in turn.
 func (b *bench) divide(g *graph.Graph) {
 	if b.share == 0 {
 		return
@@ -216,7 +217,8 @@ func (b *bench) divide(g *graph.Graph) {
 // plan is that of one worker's training, which validates only at the beginning and at the end.
 func (b *bench) plan(model string) heddle.Plan {
 	p := heddle.Defaults(plan.FullBatch, model)
-	p.Gradient().Hidden, p.RowNorm, p.Gradient().LR, p.Gradient().Decay, p.Gradient().Dropout = b.hidden, "l1", 0.01, 5e-4, float32(b.dropout)
+	p.Gradient().Hidden, p.RowNorm, p.Gradient().LR, p.Gradient().Decay, p.Gradient().Dropout = b.hidden, "l1", 0.01,
+		5e-4, float32(b.dropout)
 	if model == "gat" {
 		p.Gradient().AttentionDropout = p.Gradient().Dropout
 	}
@@ -298,7 +300,8 @@ func (b *bench) others(g *graph.Graph, data, model string) (all []*way, err erro
 	if err := modelfile.Write(weights, m, modelfile.Card{}); err != nil {
 		return nil, err
 	}
-	answer, err := b.baseline.Ask(fmt.Sprintf("setup %s %s %d %s %g %g %s", filepath.Join(data, "graph.npz"), model, b.hidden, b.ways, b.dropout, b.share, weights))
+	answer, err := b.baseline.Ask(fmt.Sprintf("setup %s %s %d %s %g %g %s", filepath.Join(data, "graph.npz"), model,
+		b.hidden, b.ways, b.dropout, b.share, weights))
 	if err != nil {
 		return nil, err
 	}

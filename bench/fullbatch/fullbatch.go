@@ -92,7 +92,8 @@ func (s settings) traits() nn.Traits {
 // plan returns what is trained.
 func (s settings) plan(fetch, link string) heddle.Plan {
 	p := heddle.Defaults(plan.FullBatch, s.Model)
-	p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Dropout, p.Gradient().AttentionDropout, p.Joint().Norm = 3, s.Hidden, 0, 0, "layer"
+	p.Gradient().Layers, p.Gradient().Hidden, p.Gradient().Dropout, p.Gradient().AttentionDropout, p.Joint().Norm = 3,
+		s.Hidden, 0, 0, "layer"
 	if s.Hidden == 0 {
 		p.Gradient().Hidden = 256
 	}
@@ -105,7 +106,8 @@ func (s settings) plan(fetch, link string) heddle.Plan {
 	if s.Batch {
 		p.Joint().Norm = "batch"
 	}
-	p.Gradient().Rounds, p.Gradient().EvalEvery, p.FullBatch.Fetch, p.FullBatch.Prefetch, p.Joint().Memory = max(s.Steps, 2), 1<<30, fetch, s.Prefetch, plan.Mebibytes(s.Memory)
+	p.Gradient().Rounds, p.Gradient().EvalEvery, p.FullBatch.Fetch, p.FullBatch.Prefetch, p.Joint().Memory =
+		max(s.Steps, 2), 1<<30, fetch, s.Prefetch, plan.Mebibytes(s.Memory)
 	p.Transport, p.Link = "memory", link
 	return p
 }

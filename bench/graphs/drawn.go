@@ -22,12 +22,12 @@ type population struct {
 
 // DrawUnlike returns a graph of Unlike.
 //
-//   - drawn-dense: amounts in 8 dense columns, whose sizes tell three classes. A little more than half of the edges join
-//     nodes of one class. No sites; a tenth of the nodes train.
-//   - drawn-text: words of five topics at three sites, which share a third of their vocabularies. No edge joins two sites.
-//     Each site labels 5 nodes of a class to train, and as many to validate.
-//   - drawn-binary: 24 columns of zeros and ones, which tell little of four classes. Three quarters of the edges join a class
-//     and the next. No sites; half of the nodes train.
+//   - drawn-dense: amounts in 8 dense columns, whose sizes tell three classes. A little more than half of the edges
+//     join nodes of one class. No sites; a tenth of the nodes train.
+//   - drawn-text: words of five topics at three sites, which share a third of their vocabularies. No edge joins two
+//     sites. Each site labels 5 nodes of a class to train, and as many to validate.
+//   - drawn-binary: 24 columns of zeros and ones, which tell little of four classes. Three quarters of the edges join a
+//     class and the next. No sites; half of the nodes train.
 func DrawUnlike(name string, seed uint64) (*graph.Graph, error) {
 	p := &population{key: rng.New(seed).FoldString(name)}
 	switch name {
@@ -83,8 +83,8 @@ func (p *population) people(n, classes, sites int) {
 	}
 }
 
-// graph draws so many edges for each node, within its site: the other end is of the class that other returns, where draw is
-// uniform over 0 to 999.
+// graph draws so many edges for each node, within its site: the other end is of the class that other returns, where
+// draw is uniform over 0 to 999.
 func (p *population) graph(name string, degree int, other func(class, draw int32) int32) (*graph.Graph, error) {
 	n, classes := len(p.class), slices.Max(p.class)+1
 	src, dst := p.edges("edges", degree, other)
@@ -114,8 +114,8 @@ func (p *population) edges(what string, degree int, other func(class, draw int32
 	return src, dst
 }
 
-// amounts draws columns of positive numbers: of the first three the size differs between classes, by factors; the others, of
-// very different units, tell nothing.
+// amounts draws columns of positive numbers: of the first three the size differs between classes, by factors; the
+// others, of very different units, tell nothing.
 func (p *population) amounts(columns int) mat.Dense {
 	x := mat.New(len(p.class), columns)
 	for i := range x.Rows {
@@ -131,8 +131,8 @@ func (p *population) amounts(columns int) mat.Dense {
 	return x
 }
 
-// words draws the words of short texts: a quarter of them of the class's topic, and each from the vocabulary of the node's site,
-// of which a third is that of all sites.
+// words draws the words of short texts: a quarter of them of the class's topic, and each from the vocabulary of the
+// node's site, of which a third is that of all sites.
 func (p *population) words(columns, count int) *mat.Sparse {
 	x := &mat.Sparse{Rows: len(p.class), Cols: columns, RowPtr: []int64{0}}
 	shared := columns / (2*len(p.sites) + 1) // a third of what one site knows

@@ -9,7 +9,8 @@ import (
 
 // TestDrawUnlike: graphs are sound, the same for the same seed, and of the kind that their names say.
 func TestDrawUnlike(t *testing.T) {
-	for name, like := range map[string][2]float64{"drawn-dense": {0.5, 0.6}, "drawn-text": {0.55, 0.65}, "drawn-binary": {0, 0.15}} {
+	for name, like := range map[string][2]float64{"drawn-dense": {0.5, 0.6}, "drawn-text": {0.55, 0.65},
+		"drawn-binary": {0, 0.15}} {
 		g, err := DrawUnlike(name, 7)
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +36,8 @@ func TestDrawUnlike(t *testing.T) {
 			}
 		}
 		if same < like[0] || same > like[1] || across > 0 {
-			t.Errorf("%s: %.2f of the edges join nodes of one class, must be %g to %g; %d join two sites", name, same, like[0], like[1], across)
+			t.Errorf("%s: %.2f of the edges join nodes of one class, must be %g to %g; %d join two sites", name, same,
+				like[0], like[1], across)
 		}
 	}
 	if _, err := DrawUnlike("cora", 1); err == nil || !strings.Contains(err.Error(), `(got "cora")`) {

@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// TestResplit: another split has as many training nodes of each class and as many validation nodes, others than before, and
-// the graph that was given keeps its own.
+// TestResplit: another split has as many training nodes of each class and as many validation nodes, others than before,
+// and the graph that was given keeps its own.
 func TestResplit(t *testing.T) {
 	g := rows(300, 3)
 	g.Labels.Class[7] = -1

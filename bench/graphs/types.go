@@ -9,8 +9,8 @@ import (
 const Typed = "drawn-typed"
 
 // DrawTyped returns 2,400 nodes of three classes, with 24 columns of zeros and ones that tell little of them, and four
-// edges of each of two relations from each node. Three quarters of the relation trusts end at a node of the same class, and
-// three quarters of disputes at one of the next class; the others end anywhere. A tenth of the nodes train, a tenth
+// edges of each of two relations from each node. Three quarters of the relation trusts end at a node of the same class,
+// and three quarters of disputes at one of the next class; the others end anywhere. A tenth of the nodes train, a tenth
 // validate. Of a node's 16 neighbours 7 are of its own class where types are ignored; of the four by each relation and
 // direction three are of the class that these tell.
 func DrawTyped(seed uint64) (*graph.Graph, error) {
@@ -42,7 +42,8 @@ func DrawTyped(seed uint64) (*graph.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &graph.Graph{Name: Typed, Adj: adj, Typed: graph.WithInverses(names, list), Labels: graph.Labels{Classes: 3, Class: p.class}}
+	g := &graph.Graph{Name: Typed, Adj: adj, Typed: graph.WithInverses(names, list),
+		Labels: graph.Labels{Classes: 3, Class: p.class}}
 	g.X.Dense, g.Split = p.bits(24), p.shares(0.1, 0.1)
 	return g, nil
 }

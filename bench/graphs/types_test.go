@@ -30,7 +30,8 @@ func TestDrawTyped(t *testing.T) {
 			}
 		}
 		if share := float64(as) / float64(all); math.Abs(share-0.75) > 0.03 {
-			t.Errorf("%.2f of the edges of %s join the classes that they are to join, must be 0.75", share, g.Typed.Names[r])
+			t.Errorf("%.2f of the edges of %s join the classes that they are to join, must be 0.75", share,
+				g.Typed.Names[r])
 		}
 	}
 }

@@ -22,7 +22,8 @@ func layers() (all []measure.Case) {
 		}{
 			{"gin", "gin", nil}, {"sum of messages", "gin", ownMessages(aggregate.SumOf, false)},
 			{"sage-pool", "sage-pool", nil}, {"maximum of messages", "sage-pool", ownMessages(aggregate.MaxOf, false)},
-			{"gatv2", "gatv2", nil}, {"mean of gated messages", "gin", ownMessages(aggregate.MeanOf, true)}, {"gine", "gine", nil},
+			{"gatv2", "gatv2", nil}, {"mean of gated messages", "gin", ownMessages(aggregate.MeanOf, true)},
+			{"gine", "gine", nil},
 		} {
 			all = append(all, layerOf(g, one.name, one.conv, one.own))
 		}

@@ -134,8 +134,8 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase, ways []m
 }
 
 func tabulate(p *page.Page, all []record) {
-	p.Table("method %s", "phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d", "other model %d",
-		"failed %d", "hung %d", "median s %.1f", "longest s %.1f")
+	p.Table("method %s", "phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d",
+		"other model %d", "failed %d", "hung %d", "median s %.1f", "longest s %.1f")
 	for _, m := range methods {
 		for _, ph := range phases {
 			for _, carrier := range carriers {

@@ -60,7 +60,8 @@ func (x *experiment) prepare(ctx context.Context, chosen []method) error {
 	if err := x.fixture(ctx, chosen); err != nil {
 		return err
 	}
-	x.undisturbed, x.took, x.session = make(map[string]string), make(map[string]time.Duration), make(map[string]time.Duration)
+	x.undisturbed, x.took, x.session = make(map[string]string), make(map[string]time.Duration),
+		make(map[string]time.Duration)
 	for _, m := range chosen {
 		if err := x.undisturb(ctx, m); err != nil {
 			return err

@@ -106,7 +106,8 @@ var phases = []phase{
 	{"last barrier", 25 * time.Millisecond,
 		func(m method, _ rng.Key) marker { return marker{kind: stageDone, stage: m.last().name} },
 		func(m method, last marker) bool { return last.kind == stageDone && last.stage == m.last().name }},
-	{lastMoments, 0, fixed(marker{kind: begun}), func(_ method, last marker) bool { return last.kind != "" && last.kind != meeting }},
+	{lastMoments, 0, fixed(marker{kind: begun}),
+		func(_ method, last marker) bool { return last.kind != "" && last.kind != meeting }},
 	{"random", 0, fixed(marker{}), func(_ method, last marker) bool { return last.kind != "" }},
 }
 

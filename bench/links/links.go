@@ -57,7 +57,8 @@ type options struct {
 
 // Command registers the flags of the experiment and returns it.
 func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
-	root := f.String("root", cmp.Or(os.Getenv("HEDDLE_DATA"), "../shared/data"), "folder of the data sets; default: $HEDDLE_DATA")
+	root := f.String("root", cmp.Or(os.Getenv("HEDDLE_DATA"), "../shared/data"),
+		"folder of the data sets; default: $HEDDLE_DATA")
 	names := f.String("graph", "cora,citeseer,lastfm-asia,dblp-citation", "graphs to measure")
 	python := f.String("python", "python3", "Python with torch_geometric; none: Heddle alone")
 	o := options{}
@@ -88,14 +89,16 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			defer py.Stop()
 			about = py.About
 		}
-		p.Table("graph %s", "method %s", "system %s", "width, dropout, rate %s", "validation MRR %.3f", "MRR %.3f", "± %.3f", "hits@10 %.3f", "± %.3f", "AUC %.3f", "± %.3f")
+		p.Table("graph %s", "method %s", "system %s", "width, dropout, rate %s", "validation MRR %.3f", "MRR %.3f",
+			"± %.3f", "hits@10 %.3f", "± %.3f", "AUC %.3f", "± %.3f")
 		var tried [][]any
 		for name := range strings.SplitSeq(*names, ",") {
 			if err := compare(ctx, p, py, filepath.Join(*root, name), o, &tried); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		p.Text("%s. %d seeds; ± is the deviation over seeds. Validation MRR of the first seed, by width, dropout and learning rate:", about, o.seeds)
+		p.Text("%s. %d seeds; ± is the deviation over seeds. Validation MRR of the first seed, by width, "+
+			"dropout and learning rate:", about, o.seeds)
 		p.Table(heads...)
 		for _, row := range tried {
 			p.Row(row...)
@@ -127,7 +130,9 @@ func compare(ctx context.Context, p *page.Page, py *baselines.Process, data stri
 		if !slices.Contains(strings.Split(o.methods, ","), m.name) {
 			continue
 		}
-		systems := map[string]run{"Heddle": func(at point, seed int) (val, test eval.Ranks, err error) { return own(ctx, g, m, o, at, seed) }}
+		systems := map[string]run{"Heddle": func(at point, seed int) (val, test eval.Ranks, err error) {
+			return own(ctx, g, m, o, at, seed)
+		}}
 		if py != nil {
 			systems["PyG"] = func(at point, seed int) (val, test eval.Ranks, err error) {
 				return theirs(py, data, filepath.Join(dir, fmt.Sprint(seed)), m, o, at, seed)
@@ -181,9 +186,11 @@ func measure(p *page.Page, o options, best chosen, by run, row []any) error {
 				return err
 			}
 		}
-		mrr, hits, auc, validation = append(mrr, test.MRR), append(hits, test.Hits[10]), append(auc, test.AUC), append(validation, val.MRR)
+		mrr, hits, auc, validation = append(mrr, test.MRR), append(hits, test.Hits[10]), append(auc, test.AUC),
+			append(validation, val.MRR)
 	}
-	p.Row(append(row, best.at, validation.mean(), mrr.mean(), mrr.deviation(), hits.mean(), hits.deviation(), auc.mean(), auc.deviation())...)
+	p.Row(append(row, best.at, validation.mean(), mrr.mean(), mrr.deviation(), hits.mean(), hits.deviation(),
+		auc.mean(), auc.deviation())...)
 	return nil
 }
 
@@ -206,9 +213,11 @@ func (s sample) deviation() float64 {
 }
 
 // own trains with Heddle.
-func own(ctx context.Context, g *graph.Graph, m method, o options, at point, seed int) (val, test eval.Ranks, err error) {
-	text := fmt.Sprintf("method: full-batch\npeers: 1\ntask: links\nmodel: %s\ndecoder: %s\nhidden: %s\ndropout: %s\nlr: %s\nrounds: %d\nseed: %d\nexperimental: {eval_every: 5}\n",
-		m.model, m.decoder, at.hidden, at.dropout, at.lr, o.rounds, seed)
+func own(ctx context.Context, g *graph.Graph, m method, o options, at point,
+	seed int) (val, test eval.Ranks, err error) {
+	text := fmt.Sprintf("method: full-batch\npeers: 1\ntask: links\nmodel: %s\ndecoder: %s\nhidden: %s\ndropout: %s\n"+
+		"lr: %s\nrounds: %d\nseed: %d\nexperimental: {eval_every: 5}\n", m.model, m.decoder, at.hidden, at.dropout,
+		at.lr, o.rounds, seed)
 	settings, err := plan.Read([]byte(text), nil, nil)
 	if err != nil {
 		return val, test, err
@@ -221,8 +230,10 @@ func own(ctx context.Context, g *graph.Graph, m method, o options, at point, see
 }
 
 // theirs trains with PyTorch Geometric.
-func theirs(py *baselines.Process, data, file string, m method, o options, at point, seed int) (val, test eval.Ranks, err error) {
-	line, err := py.Ask(strings.Join([]string{data, file, m.model, m.decoder, at.hidden, fmt.Sprint(o.rounds), at.dropout, at.lr, fmt.Sprint(seed)}, "\t"))
+func theirs(py *baselines.Process, data, file string, m method, o options, at point,
+	seed int) (val, test eval.Ranks, err error) {
+	line, err := py.Ask(strings.Join([]string{data, file, m.model, m.decoder, at.hidden, fmt.Sprint(o.rounds),
+		at.dropout, at.lr, fmt.Sprint(seed)}, "\t"))
 	if err != nil {
 		return val, test, err
 	}
@@ -231,8 +242,8 @@ func theirs(py *baselines.Process, data, file string, m method, o options, at po
 	return out.Val, out.Test, err
 }
 
-// export writes the links of a seed as lines: the split, the two ends, and of links that are held out the nodes that they are
-// ranked among.
+// export writes the links of a seed as lines: the split, the two ends, and of links that are held out the nodes that
+// they are ranked among.
 func export(path string, g *graph.Graph, seed uint64) error {
 	s := shard.Whole(g.Numbered())
 	c, err := links.Rule{Seed: seed, Val: 0.05, Test: 0.1}.Cut(s)

@@ -23,7 +23,8 @@ func TestPrints(t *testing.T) {
 	p.Row("cora", 81.25, 7)
 	got := out.String()
 	for _, want := range []string{
-		"| command | `go run ./bench epoch -python python3 -root=data -only 'memory;own, 2' -baseline 'python3 bench/metis.py'` |\n| machine | ",
+		"| command | `go run ./bench epoch -python python3 -root=data -only 'memory;own, 2' -baseline 'python3 " +
+			"bench/metis.py'` |\n| machine | ",
 		"\n\nhidden 64\n\n| data | test accuracy, % | turns |\n|---|---:|---:|\n| cora | 81.2 | 7 |\n",
 	} {
 		if !strings.Contains(got, want) {

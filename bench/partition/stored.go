@@ -36,7 +36,8 @@ func (o options) stream(p *page.Page) error {
 			if err != nil {
 				return err
 			}
-			if err := external.WriteNodes(path, &graph.Graph{Name: name}, nil, n, batches, graph.Build{}, o.memory/4); err != nil {
+			if err := external.WriteNodes(path, &graph.Graph{Name: name}, nil, n, batches, graph.Build{},
+				o.memory/4); err != nil {
 				return err
 			}
 			took := measure.Since(start)

@@ -20,18 +20,19 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 )
 
-// What wall trains: GraphSAGE of three layers of 256 columns with the whole graph, by two processes of one thread, so many
-// epochs and turns.
+// What wall trains: GraphSAGE of three layers of 256 columns with the whole graph, by two processes of one thread, so
+// many epochs and turns.
 const (
 	wallEpochs = 8
 	wallTurns  = 3
 	clockTicks = 100 // of the kernel's accounting, a second
 )
 
-// wall compares the modelled time of an epoch, processor seconds of the slowest worker and its bytes over the link, with
-// the time that passes. Parts are those of as many nodes and of as much work, turn by turn.
+// wall compares the modelled time of an epoch, processor seconds of the slowest worker and its bytes over the link,
+// with the time that passes. Parts are those of as many nodes and of as much work, turn by turn.
 func (o options) wall(ctx context.Context, p *page.Page) error {
-	p.Table("graph %s", "even in %s", "link %s", "work balance %.2f", "processor s, each %s", "MB sent, each %s", "modelled s %.3f", "measured s %.3f", "measured / modelled %.2f")
+	p.Table("graph %s", "even in %s", "link %s", "work balance %.2f", "processor s, each %s", "MB sent, each %s",
+		"modelled s %.3f", "measured s %.3f", "measured / modelled %.2f")
 	dir, err := os.MkdirTemp("", "bench-wall")
 	if err != nil {
 		return err
@@ -42,8 +43,9 @@ func (o options) wall(ctx context.Context, p *page.Page) error {
 	if err := os.WriteFile(filepath.Join(dir, "secret"), secret, 0o600); err != nil {
 		return err
 	}
-	plan := []string{"plan", "--method", "full-batch", "--model", "sage", "--layers", "3", "--hidden", "256", "--encoder", "raw", "--order", "fixed",
-		"--rounds", strconv.Itoa(wallEpochs), "--eval-every", "1000", "--out", filepath.Join(dir, "plan.yaml")}
+	plan := []string{"plan", "--method", "full-batch", "--model", "sage", "--layers", "3", "--hidden", "256",
+		"--encoder", "raw", "--order", "fixed", "--rounds", strconv.Itoa(wallEpochs), "--eval-every", "1000", "--out",
+		filepath.Join(dir, "plan.yaml")}
 	if err := o.peer(ctx, plan...); err != nil {
 		return err
 	}
@@ -52,7 +54,8 @@ func (o options) wall(ctx context.Context, p *page.Page) error {
 		balance := make([]float64, len(goals))
 		for k, goal := range goals {
 			parts := filepath.Join(dir, name, goal)
-			if err := o.peer(ctx, "partition", "--data", filepath.Join(o.root, name), "--parts", "2", "--policy", "multilevel", "--cap", goal, "--out", parts, "--quiet"); err != nil {
+			if err := o.peer(ctx, "partition", "--data", filepath.Join(o.root, name), "--parts", "2", "--policy",
+				"multilevel", "--cap", goal, "--out", parts, "--quiet"); err != nil {
 				return err
 			}
 			if balance[k], err = workBalance(parts); err != nil {
@@ -75,7 +78,8 @@ func (o options) wall(ctx context.Context, p *page.Page) error {
 			for k, e := range best {
 				even := [2]string{"nodes", "work"}[k]
 				model := e.modelled(link)
-				p.Row(name, even, link, balance[k], pair("%.3f", e.processor), pair("%.2f", e.megabytes), model, e.wall, e.wall/model)
+				p.Row(name, even, link, balance[k], pair("%.3f", e.processor), pair("%.2f", e.megabytes), model, e.wall,
+					e.wall/model)
 			}
 		}
 	}
@@ -147,9 +151,10 @@ func (o options) trained(ctx context.Context, dir, parts, link string) (best epo
 	for q := range both {
 		w := &both[q]
 		rank := strconv.Itoa(q)
-		w.process = exec.CommandContext(ctx, o.program, "join", "--plan", filepath.Join(dir, "plan.yaml"), "--shard", parts, "--secret", filepath.Join(dir, "secret"),
-			"--rank", rank, "--ranks", "2", "--hosts", "127.0.0.1,127.0.0.1", "--port", "4731", "--link", link, "--events", "-", "--quiet",
-			"--state", filepath.Join(run, "state"), "--out", filepath.Join(run, "out"))
+		w.process = exec.CommandContext(ctx, o.program, "join", "--plan", filepath.Join(dir, "plan.yaml"), "--shard",
+			parts, "--secret", filepath.Join(dir, "secret"), "--rank", rank, "--ranks", "2", "--hosts",
+			"127.0.0.1,127.0.0.1", "--port", "4731", "--link", link, "--events", "-", "--quiet", "--state",
+			filepath.Join(run, "state"), "--out", filepath.Join(run, "out"))
 		w.process.Env = append(os.Environ(), "GOMAXPROCS=1")
 		w.process.Stderr = &w.errs
 		pipe, err := w.process.StdoutPipe()

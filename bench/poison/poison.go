@@ -78,8 +78,10 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 // trained is a plan of layers that are trained in rounds.
 func trained() heddle.Plan {
 	p := heddle.Defaults(plan.LayerWise, "")
-	p.LayerWise.Encoder, p.Gradient().Hidden, p.Gradient().LR, p.Gradient().Decay = plan.Encoder{Kind: "pca", K: 64}, 64, 0.01, 5e-4
-	p.LayerWise.LocalSteps, p.Gradient().Rounds, p.Gradient().Patience, p.Rows, p.Federation().Sums = 5, 40, 8, "int8", plan.Auto
+	p.LayerWise.Encoder, p.Gradient().Hidden, p.Gradient().LR, p.Gradient().Decay = plan.Encoder{Kind: "pca", K: 64},
+		64, 0.01, 5e-4
+	p.LayerWise.LocalSteps, p.Gradient().Rounds, p.Gradient().Patience, p.Rows, p.Federation().Sums = 5, 40, 8, "int8",
+		plan.Auto
 	return p
 }
 
@@ -123,7 +125,8 @@ func (m measurement) measure(ctx context.Context, p *page.Page, name string, at 
 }
 
 // cell returns the test accuracy of several runs, or why they ended.
-func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int, lie recorded.Lie) (string, error) {
+func (m measurement) cell(ctx context.Context, g *graph.Graph, plan heddle.Plan, liars int,
+	lie recorded.Lie) (string, error) {
 	var tests []float64
 	refused, named := 0, 0
 	for seed := range m.runs {

@@ -25,7 +25,8 @@ func known(ctx context.Context, p *page.Page, root string, names []string, runs 
 		"attackers have every node's class row and all sums of neighbours' rows, of two releases, which is\n"+
 		"more than a site or a reader of the model gets. `alone` knows no edge and compares the sums with\n"+
 		"the rows, `all others` knows every edge but the pair's: the attacker that δ and ε are about.", canaries, runs)
-	p.Table("graph %s", "alone, no noise %s", "ε 8 %s", "ε 4 %s", "ε 1 %s", "all others, no noise %s", "ε 8 %s", "ε 4 %s", "ε 1 %s")
+	p.Table("graph %s", "alone, no noise %s", "ε 8 %s", "ε 4 %s", "ε 1 %s", "all others, no noise %s", "ε 8 %s",
+		"ε 4 %s", "ε 1 %s")
 	for _, name := range names {
 		figures := make([]figure, 8)
 		for k := range runs {

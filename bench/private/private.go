@@ -83,14 +83,17 @@ func private(epsilon float64, seed int) heddle.Plan {
 const quiet = dp.MaxEpsilon
 
 // accuracy compares plans that differ in ε alone, with one without edges and one without privacy.
-func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs, hops int, judged graph.Split) error {
+func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs, hops int,
+	judged graph.Split) error {
 	p.Text("Accuracy of %s nodes in %%, with the standard error of the mean over %d runs, of four peers; δ is %g.\n"+
 		"`frugal` is the plan without privacy; `no edges` is what the private runs have before they use\n"+
 		"edges: four rounds without hops, degrees or coarse rows. With ε %g the noise is hardly a fifth of a\n"+
 		"row's length. The losses are against `frugal`, run by run.", splitName(judged), runs, delta, float64(quiet))
-	p.Table("graph %s", "frugal %s", "no edges %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 2 %s", "ε 1 %s", "lost at ε 4 %s", "lost at ε 1 %s", "ε 4 above no edges %s")
+	p.Table("graph %s", "frugal %s", "no edges %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 2 %s", "ε 1 %s",
+		"lost at ε 4 %s", "lost at ε 1 %s", "ε 4 above no edges %s")
 	for _, name := range names {
-		plans := []heddle.Plan{private(0, 0), private(0, 0), private(quiet, 0), private(8, 0), private(4, 0), private(2, 0), private(1, 0)}
+		plans := []heddle.Plan{private(0, 0), private(0, 0), private(quiet, 0), private(8, 0), private(4, 0),
+			private(2, 0), private(1, 0)}
 		for i := range plans[2:] {
 			plans[2+i].ClassMeans.Hops = hops
 		}

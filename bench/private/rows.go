@@ -18,13 +18,14 @@ import (
 // sites is the number of sites of a run whose rows are attacked; the first one attacks.
 const sites = 3
 
-// crossed measures how well a site that follows the protocol tells the pairs of decide from the rows that it receives of both
-// nodes, as they cross.
+// crossed measures how well a site that follows the protocol tells the pairs of decide from the rows that it receives
+// of both nodes, as they cross.
 func crossed(ctx context.Context, p *page.Page, root string, names []string, runs int) error {
-	p.Text("The same for a site of three that follows the protocol and has nothing but the rows that it receives of both nodes.\n"+
-		"*baseline* has those rows that no edge has entered. `frugal` is the plan without privacy. Mean over both other\n"+
-		"sites in each of %d runs; *pairs* is how many there were on average.", runs)
-	p.Table("graph %s", "pairs %.0f", "frugal %s", "its baseline %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 1 %s", "baseline of ε 4 %s")
+	p.Text("The same for a site of three that follows the protocol and has nothing but the rows that it "+
+		"receives of both nodes.\n*baseline* has those rows that no edge has entered. `frugal` is the plan without "+
+		"privacy. Mean over both other\nsites in each of %d runs; *pairs* is how many there were on average.", runs)
+	p.Table("graph %s", "pairs %.0f", "frugal %s", "its baseline %s", "ε 100 %s", "ε 8 %s", "ε 4 %s", "ε 1 %s",
+		"baseline of ε 4 %s")
 	for _, name := range names {
 		found, base := make([]figure, 5), make([]figure, 5)
 		pairs := 0.0
@@ -84,7 +85,8 @@ func planted(ctx context.Context, root, name string, k int) (*graph.Graph, *coin
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := decide(g, trained.Model.Spec.Closed.ClassRows(trained.Model.Encoder.Input(g.X), logits), rng.New(uint64(k+1)).FoldString("canaries"))
+	c, err := decide(g, trained.Model.Spec.Closed.ClassRows(trained.Model.Encoder.Input(g.X), logits),
+		rng.New(uint64(k+1)).FoldString("canaries"))
 	if err != nil {
 		return nil, nil, err
 	}

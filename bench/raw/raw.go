@@ -12,8 +12,8 @@ import (
 	"slices"
 )
 
-// Write writes lists of numbers to files of dir, named as the map says, little-endian and without a header. Lists are of
-// int32 or int64.
+// Write writes lists of numbers to files of dir, named as the map says, little-endian and without a header. Lists are
+// of int32 or int64.
 func Write(dir string, lists map[string]any) error {
 	for name, list := range lists {
 		f, err := os.Create(filepath.Join(dir, name))

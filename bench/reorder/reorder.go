@@ -79,7 +79,8 @@ func compare(p *page.Page, g *graph.Graph, name string, k int, widths []string, 
 	var err error
 	if k == 1 {
 		owner = make([]int32, g.N())
-	} else if owner, err = (partition.Multilevel{Goal: partition.Goal{Vertices: 1.03}}).Assign(g, k, rng.New(1)); err != nil {
+	} else if owner, err = (partition.Multilevel{Goal: partition.Goal{Vertices: 1.03}}).Assign(g, k,
+		rng.New(1)); err != nil {
 		return err
 	}
 	plain, err := shard.Cut(&graph.Graph{Adj: g.Adj, Split: g.Split, Labels: g.Labels}, owner, k)

@@ -24,7 +24,8 @@ so are the defaults. The metric is accuracy in %, AUC for tolokers.`,
 
 // defaultsData are the data sets, from the least to run to the most.
 var defaultsData = []string{"cora", "citeseer", "chameleon-filtered", "squirrel-filtered", "actor", "amazon-photo",
-	"imdb", "dblp-citation", "lastfm-asia", "tolokers", "amazon-computers", "coauthor-cs", "facebook-pages", "github-web-ml"}
+	"imdb", "dblp-citation", "lastfm-asia", "tolokers", "amazon-computers", "coauthor-cs", "facebook-pages",
+	"github-web-ml"}
 
 // defaultsModels are the models of each method; full-batch runs on one machine.
 var defaultsModels = map[string][]string{
@@ -47,7 +48,8 @@ func byDefault(method, model string) string {
 func modelGrid(method, model string, columns int) []string {
 	last := []string{"--norm=none", "--norm=layer", "--norm=batch"}
 	if method == plan.LayerWise {
-		last = []string{"--encoder=raw --dropout=0.3", "--encoder=pca:64 --dropout=0.3", "--encoder=pca:128 --dropout=0.3"}
+		last = []string{"--encoder=raw --dropout=0.3", "--encoder=pca:64 --dropout=0.3",
+			"--encoder=pca:128 --dropout=0.3"}
 		if columns < 128 {
 			last = []string{"--encoder=raw --dropout=0", "--encoder=raw --dropout=0.3", "--encoder=raw --dropout=0.6"}
 		}
@@ -84,10 +86,12 @@ func (o options) printDefaultsAlone(ctx context.Context, p *page.Page, b *book, 
 	}
 	for _, model := range models {
 		for _, data := range append(slices.Clip(defaultsData), graphs.Typed) {
-			if !o.wants(model) || !o.wantsData(data) || slices.Contains(typedModels, model) && !slices.Contains(typedData, data) {
+			if !o.wants(model) || !o.wantsData(data) ||
+				slices.Contains(typedModels, model) && !slices.Contains(typedData, data) {
 				continue
 			}
-			chosen, err := o.chosen(ctx, b, data, []family{{"defaults", []string{byDefault(method, model)}, data != graphs.Typed}})
+			chosen, err := o.chosen(ctx, b, data,
+				[]family{{"defaults", []string{byDefault(method, model)}, data != graphs.Typed}})
 			if err != nil {
 				return err
 			}
@@ -101,8 +105,9 @@ func (o options) printDefaultsAlone(ctx context.Context, p *page.Page, b *book, 
 
 // printDefaults prints each model's defaults beside the best of its grid.
 func (o options) printDefaults(ctx context.Context, p *page.Page, b *book, method string) error {
-	p.Table("model %s", "data set %s", "test %s", "validation %.2f", "test of the best %s", "its validation %.2f", "difference %+.2f",
-		"best of components: test %s", "its validation %.2f", "difference %+.2f", "settings of the best %s")
+	p.Table("model %s", "data set %s", "test %s", "validation %.2f", "test of the best %s", "its validation %.2f",
+		"difference %+.2f", "best of components: test %s", "its validation %.2f", "difference %+.2f",
+		"settings of the best %s")
 	var verdicts []string
 	for _, model := range defaultsModels[method] {
 		if !o.wants(model) {
@@ -133,7 +138,8 @@ func (o options) printDefaults(ctx context.Context, p *page.Page, b *book, metho
 			}
 			apart, _ := difference(ours.summary, best.summary, testOf)
 			less, _ := difference(ours.summary, usual.summary, testOf)
-			p.Row(model, data, ours.test(), ours.val(), best.test(), best.val(), apart, usual.test(), usual.val(), less, "`"+best.setting()+"`")
+			p.Row(model, data, ours.test(), ours.val(), best.test(), best.val(), apart, usual.test(), usual.val(), less,
+				"`"+best.setting()+"`")
 			if sets++; apart >= -withinOfGrid {
 				near++
 			}
@@ -141,8 +147,10 @@ func (o options) printDefaults(ctx context.Context, p *page.Page, b *book, metho
 				alike++
 			}
 		}
-		verdicts = append(verdicts, fmt.Sprintf("- %s: %d of %d, and %d of the best of components", model, near, sets, alike))
+		verdicts = append(verdicts, fmt.Sprintf("- %s: %d of %d, and %d of the best of components", model, near, sets,
+			alike))
 	}
-	p.Text("The defaults are at most %.0f point below the best of the grid on so many data sets:\n\n%s", withinOfGrid, strings.Join(verdicts, "\n"))
+	p.Text("The defaults are at most %.0f point below the best of the grid on so many data sets:\n\n%s", withinOfGrid,
+		strings.Join(verdicts, "\n"))
 	return nil
 }

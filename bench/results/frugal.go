@@ -97,6 +97,7 @@ var ownChoices = []ownChoice{
 func (c ownChoice) experiment() experiment {
 	e := reference("gcn").onData(c.data)
 	e.LayerWise.KeepLast = true
-	e.Name, e.Gradient().LR, e.Gradient().Decay, e.Gradient().Dropout, e.RowNorm = "Retexo's own setting", c.lr, c.decay, c.dropout, c.rowNorm
+	e.Name, e.Gradient().LR, e.Gradient().Decay, e.Gradient().Dropout, e.RowNorm = "Retexo's own setting", c.lr,
+		c.decay, c.dropout, c.rowNorm
 	return e
 }

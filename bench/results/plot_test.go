@@ -37,7 +37,8 @@ func TestPanelsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []chart.Panel{
-		{Title: "cora", X: "MB sent", Y: "test, %", Points: []chart.Point{{X: 0.38, Y: 81.61, Off: 0.26}}, Level: 81.28},
+		{Title: "cora", X: "MB sent", Y: "test, %", Points: []chart.Point{{X: 0.38, Y: 81.61, Off: 0.26}},
+			Level: 81.28},
 		{Title: "twitch", X: "MB sent", Y: "test, %", Points: []chart.Point{{X: 3.33, Y: 67.25, Off: 0.51}}},
 	}
 	if !reflect.DeepEqual(names, []string{"class means", "GCN on one machine"}) || !reflect.DeepEqual(panels, want) {

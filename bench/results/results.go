@@ -66,8 +66,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			"after each stage %s", "halo, MB %.2f",
 			"updates, MB %.2f", "control, MB %.2f", "seconds %.1f", "runs %d")
 		halo, reduce, control := s.bytes()
-		p.Row(s.Data, s.Method, s.Gradient().Model, s.Encoder().String(), s.test(), s.val(), s.stages(), halo, reduce, control,
-			s.seconds(), len(s.runs))
+		p.Row(s.Data, s.Method, s.Gradient().Model, s.Encoder().String(), s.test(), s.val(), s.stages(), halo, reduce,
+			control, s.seconds(), len(s.runs))
 		p.Text("Settings: `%s`", s.setting())
 		return nil
 	})

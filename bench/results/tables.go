@@ -151,8 +151,8 @@ func (e experiment) setting() string {
 	return flags
 }
 
-// base returns an experiment of this method and model, with the same starting point for layer-wise and for full-batch, which
-// is on one machine.
+// base returns an experiment of this method and model, with the same starting point for layer-wise and for full-batch,
+// which is on one machine.
 func base(name, method, model string) experiment {
 	e := experiment{Name: name, Plan: heddle.Defaults(method, model)}
 	e.Gradient().Layers, e.Rows, e.Metric = 2, "float32", "accuracy"
@@ -163,7 +163,8 @@ func base(name, method, model string) experiment {
 		e.LayerWise.Exchange = "halo" // whose bytes the formulas give
 	}
 	if c, _ := nn.ConvolutionNamed(model); c.Heads {
-		e.Gradient().LR, e.Gradient().Dropout, e.Gradient().AttentionDropout = c.Recipe.LR, c.Recipe.Dropout, c.Recipe.AttentionDropout
+		e.Gradient().LR, e.Gradient().Dropout, e.Gradient().AttentionDropout = c.Recipe.LR, c.Recipe.Dropout,
+			c.Recipe.AttentionDropout
 	}
 	return e
 }

@@ -29,8 +29,8 @@ func TestPlansAreSound(t *testing.T) {
 // The setting of a row repeats it: only what differs from the defaults is named.
 func TestSetting(t *testing.T) {
 	e := quick()
-	want := "--data cora --method=layer-wise --row-norm=l2 --metric=accuracy --encoder=pca:16 --layers=1 --hidden=64 --rounds=60 " +
-		"--dropout=0.5 --exchange=halo --peers=4 --policy=random"
+	want := "--data cora --method=layer-wise --row-norm=l2 --metric=accuracy --encoder=pca:16 --layers=1 " +
+		"--hidden=64 --rounds=60 --dropout=0.5 --exchange=halo --peers=4 --policy=random"
 	if got := e.setting(); got != want {
 		t.Errorf("setting must be\n%s (got\n%s)", want, got)
 	}

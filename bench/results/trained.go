@@ -36,7 +36,8 @@ type steps struct {
 
 // cheaper returns the steps of a data set; last alternates names and changes.
 func cheaper(data, from string, last ...string) steps {
-	s := steps{data: data, from: "--method=layer-wise " + from, names: []string{"float32, every step"}, changes: []string{""}}
+	s := steps{data: data, from: "--method=layer-wise " + from, names: []string{"float32, every step"},
+		changes: []string{""}}
 	for k := 0; k < len(last); k += 2 {
 		s.names, s.changes = append(s.names, last[k]), append(s.changes, last[k+1])
 	}
@@ -59,18 +60,19 @@ var oneByOne = []string{
 var trainedSteps = []steps{
 	cheaper("amazon-photo", "--encoder=pca:64 --hidden=64 --lr=0.01 --decay=0.005 --rounds=150 --eval-every=4",
 		append(oneByOne, "rows int4, sums int8", "--rows=int4 --sums=int8")...),
-	cheaper("cora", "--encoder=pca:128 --layer-output=logits --row-norm=l1 --hidden=64 --lr=0.01 --decay=0.005 --rounds=150 --eval-every=4",
-		oneByOne...),
+	cheaper("cora", "--encoder=pca:128 --layer-output=logits --row-norm=l1 --hidden=64 --lr=0.01 --decay=0.005 "+
+		"--rounds=150 --eval-every=4", oneByOne...),
 	cheaper("amazon-computers", "--encoder=pca:128 --hidden=256 --lr=0.01 --decay=0.0005 --rounds=150 --eval-every=4",
 		"rows, updates int8, sums int16", "--rows=int8 --compress=zstd --sums=int16 --updates=int8",
 		"5 local steps", "--local-steps=5 --rounds=30 --eval-every=1",
 		"updates int4", "--updates=int4"),
 }
 
-// printTrained prints each step's validation, its difference to the reference's own setting over the same runs, and bytes.
+// printTrained prints each step's validation, its difference to the reference's own setting over the same runs, and
+// bytes.
 func (o options) printTrained(ctx context.Context, p *page.Page, b *book) error {
-	p.Table("data set %s", "plan %s", "test %s", "validation %.2f", "less the reference's %s", "halo MB %.2f", "sums MB %.2f",
-		"control MB %.2f", "total MB %.2f", "times fewer %.0f", "seconds %.1f", "runs %d")
+	p.Table("data set %s", "plan %s", "test %s", "validation %.2f", "less the reference's %s", "halo MB %.2f",
+		"sums MB %.2f", "control MB %.2f", "total MB %.2f", "times fewer %.0f", "seconds %.1f", "runs %d")
 	var settings []string
 	for _, one := range trainedSteps {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), one.data) {
@@ -115,7 +117,8 @@ func (o options) printTrained(ctx context.Context, p *page.Page, b *book) error 
 	return nil
 }
 
-// apart returns the mean difference of s to t in the metric of the validation nodes, run by run, and its standard error.
+// apart returns the mean difference of s to t in the metric of the validation nodes, run by run, and its standard
+// error.
 func (s summary) apart(t summary) string {
 	var all []float64
 	for i, r := range s.runs {

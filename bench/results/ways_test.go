@@ -49,6 +49,7 @@ func TestParse(t *testing.T) {
 	}
 	e, err := planned("x", "tolokers", "--method layer-wise --hops=3 --hidden=64")
 	if err != nil || e.Gradient().Hops != 3 || e.Gradient().Hidden != 64 || e.Peers != 4 || e.Metric != "auc" {
-		t.Errorf("hops %d, hidden %d, peers %d, metric %s: %v", e.Gradient().Hops, e.Gradient().Hidden, e.Peers, e.Metric, err)
+		t.Errorf("hops %d, hidden %d, peers %d, metric %s: %v", e.Gradient().Hops, e.Gradient().Hidden, e.Peers,
+			e.Metric, err)
 	}
 }

@@ -26,7 +26,8 @@ const (
 // drawn is the same for any model, and is counted by the sampler.
 func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error {
 	plan := heddle.Defaults(plan.MiniBatch, "sage")
-	plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 1, 1<<30, len(o.hops), epochHidden
+	plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 1,
+		1<<30, len(o.hops), epochHidden
 	plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize = o.hops, 1000
 	plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = o.turns+1, 0, "none"
 	shards, err := heddle.Split(o.labelled(adj), plan)
@@ -42,7 +43,8 @@ func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error
 		}
 		n := float64(o.batches)
 		drawn := o.measured(adj, sample.Config{Kind: plan.MiniBatch.Sampler, Fanouts: o.hops}, 1)
-		p.Row("Heddle, method mini-batch", threads, 1000*n/best.Seconds(), drawn.edges/best.Seconds()/1e6, drawn.edges/n, drawn.inputs/n)
+		p.Row("Heddle, method mini-batch", threads, 1000*n/best.Seconds(), drawn.edges/best.Seconds()/1e6,
+			drawn.edges/n, drawn.inputs/n)
 	}
 	return nil
 }

@@ -60,7 +60,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return err
 		}
 		o := options{hops: hops, batches: *batches, turns: *turns, columns: *columns, order: rng.New(3).Perm(*nodes)}
-		p.Table("sampler %s", "threads %d", "seeds a processor second %.0f", "million edges a processor second %.2f", "edges a batch %.0f", "inputs a batch %.0f")
+		p.Table("sampler %s", "threads %d", "seeds a processor second %.0f", "million edges a processor second %.2f",
+			"edges a batch %.0f", "inputs a batch %.0f")
 		if o.columns > 0 {
 			err = o.epochs(ctx, p, g)
 		} else {
@@ -109,7 +110,8 @@ func (o options) samplers(p *page.Page, g *graph.CSR) error {
 				}
 			}
 			n := float64(o.batches * threads)
-			p.Row("Heddle, "+kind, threads, 1000*n/best.took.Seconds(), best.edges/best.took.Seconds()/1e6, best.edges/n, best.inputs/n)
+			p.Row("Heddle, "+kind, threads, 1000*n/best.took.Seconds(), best.edges/best.took.Seconds()/1e6,
+				best.edges/n, best.inputs/n)
 		}
 	}
 	return nil
@@ -167,7 +169,8 @@ func (o options) measured(g *graph.CSR, c sample.Config, threads int) (all turn)
 
 // beside measures DGL, and GraphBolt where it is there, on the same graph and seeds.
 func (o options) beside(ctx context.Context, p *page.Page, python, dir string) error {
-	args := []string{"-", dir, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.hops)), ","), "[]"), strconv.Itoa(o.batches), strconv.Itoa(o.turns)}
+	args := []string{"-", dir, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.hops)), ","), "[]"),
+		strconv.Itoa(o.batches), strconv.Itoa(o.turns)}
 	if o.columns > 0 {
 		args = append(args, strconv.Itoa(o.columns))
 	}
@@ -183,7 +186,8 @@ func (o options) beside(ctx context.Context, p *page.Page, python, dir string) e
 		var name string
 		var threads int
 		var seeds, rate, each, inputs float64
-		if _, err := fmt.Sscanf(line, "row %s %d %g %g %g %g", &name, &threads, &seeds, &rate, &each, &inputs); err != nil {
+		if _, err := fmt.Sscanf(line, "row %s %d %g %g %g %g", &name, &threads, &seeds, &rate, &each,
+			&inputs); err != nil {
 			continue
 		}
 		p.Row(strings.ReplaceAll(name, "_", " "), threads, seeds, rate, each, inputs)

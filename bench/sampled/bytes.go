@@ -24,10 +24,11 @@ const (
 	bytesColumns = 100 // of features that are drawn where a graph has none
 )
 
-// volume prints the bytes of samples, features and requests that all peers send in an epoch, by group and cache, beside those
-// of DistDGL's messages for samples of the same sizes.
+// volume prints the bytes of samples, features and requests that all peers send in an epoch, by group and cache, beside
+// those of DistDGL's messages for samples of the same sizes.
 func volume(ctx context.Context, p *page.Page, root, names string, share float64, peers, groups, caches string) error {
-	p.Table("graph %s", "peers %d", "group %d", "cache MiB %d", "MB an epoch %.1f", "hit rate percent %.1f", "DistDGL's messages MB %.1f", "DistDGL / Heddle %.2f")
+	p.Table("graph %s", "peers %d", "group %d", "cache MiB %d", "MB an epoch %.1f", "hit rate percent %.1f",
+		"DistDGL's messages MB %.1f", "DistDGL / Heddle %.2f")
 	var lists [3][]int
 	for k, text := range []string{peers, groups, caches} {
 		var err error
@@ -43,7 +44,8 @@ func volume(ctx context.Context, p *page.Page, root, names string, share float64
 		g = split(featured(g), share, 1)
 		for _, k := range lists[0] {
 			by := heddle.Defaults(plan.MiniBatch, "sage")
-			by.Transport, by.Peers, by.Gradient().EvalEvery, by.Gradient().Layers, by.Gradient().Hidden = "memory", k, 1<<30, len(bytesFanouts), 8
+			by.Transport, by.Peers, by.Gradient().EvalEvery, by.Gradient().Layers, by.Gradient().Hidden = "memory", k,
+				1<<30, len(bytesFanouts), 8
 			by.MiniBatch.Fanouts, by.MiniBatch.BatchSize = bytesFanouts, bytesBatch
 			shards, err := heddle.Split(g, by)
 			if err != nil {
@@ -82,8 +84,8 @@ func featured(g *graph.Graph) *graph.Graph {
 	return &one
 }
 
-// sent returns the bytes of rows and requests that all peers send in an epoch: what two epochs more send, halved, so that
-// what a run sends once, and its last validation, are left out. hits is the cache's hit rate at the first peer.
+// sent returns the bytes of rows and requests that all peers send in an epoch: what two epochs more send, halved, so
+// that what a run sends once, and its last validation, are left out. hits is the cache's hit rate at the first peer.
 func sent(ctx context.Context, p heddle.Plan, shards []*shard.Shard) (bytes, hits float64, err error) {
 	for k, rounds := range []int{1, 3} {
 		p.Gradient().Rounds = rounds
@@ -98,9 +100,10 @@ func sent(ctx context.Context, p heddle.Plan, shards []*shard.Shard) (bytes, hit
 	return bytes, hits, nil
 }
 
-// distDGL returns the bytes that DistDGL would send in an epoch whose batches have the same seeds, by its message layout: for
-// each node of another machine whose edges a hop samples 8 bytes, and 24 for each sampled edge (source, destination, ID of
-// the edge); for each other machine's node of a batch 8 bytes and its features as float32. Headers are left out.
+// distDGL returns the bytes that DistDGL would send in an epoch whose batches have the same seeds, by its message
+// layout: for each node of another machine whose edges a hop samples 8 bytes, and 24 for each sampled edge (source,
+// destination, ID of the edge); for each other machine's node of a batch 8 bytes and its features as float32. Headers
+// are left out.
 func distDGL(g *graph.Graph, shards []*shard.Shard) (bytes float64) {
 	owner := make([]int, g.N())
 	for q, s := range shards {
@@ -109,7 +112,8 @@ func distDGL(g *graph.Graph, shards []*shard.Shard) (bytes float64) {
 		}
 	}
 	edges := sample.NewEdges(&g.Adj, nil, false, false)
-	sampler, builder := sample.New(sample.Config{Kind: "neighbour", Fanouts: bytesFanouts}, edges), sample.NewBuilder(g.N(), edges)
+	sampler, builder := sample.New(sample.Config{Kind: "neighbour", Fanouts: bytesFanouts}, edges),
+		sample.NewBuilder(g.N(), edges)
 	var train []int32
 	for i, of := range g.Split {
 		if of == graph.Train {

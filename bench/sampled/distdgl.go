@@ -34,9 +34,9 @@ const (
 // cost is what an epoch takes.
 type cost struct{ wall, processor, megabytes float64 }
 
-// besideDistDGL prints the time and the bytes of an epoch of two peers and of DistDGL itself on two machines, on the same
-// parts. Peers are in one process and count the bytes of their messages; DistDGL's machines are network namespaces, and
-// bytes those of the link between them.
+// besideDistDGL prints the time and the bytes of an epoch of two peers and of DistDGL itself on two machines, on the
+// same parts. Peers are in one process and count the bytes of their messages; DistDGL's machines are network
+// namespaces, and bytes those of the link between them.
 func besideDistDGL(ctx context.Context, p *page.Page, root, names string, share float64, python string) error {
 	p.Table("graph %s", "program %s", "s an epoch %.2f", "processor seconds an epoch %.2f", "MB an epoch %.1f")
 	for name := range strings.SplitSeq(names, ",") {
@@ -46,7 +46,8 @@ func besideDistDGL(ctx context.Context, p *page.Page, root, names string, share 
 		}
 		g = split(featured(g), share, 1)
 		plan := heddle.Defaults(plan.MiniBatch, "sage")
-		plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 2, 1<<30, len(bytesFanouts), besideHidden
+		plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden =
+			"memory", 2, 1<<30, len(bytesFanouts), besideHidden
 		plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize = bytesFanouts, bytesBatch
 		plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = besideEpochs, 0, "none"
 		shards, err := heddle.Split(g, plan)
@@ -96,7 +97,8 @@ func ofDistDGL(ctx context.Context, g *graph.Graph, shards []*shard.Shard, pytho
 			owner[id] = int32(q)
 		}
 	}
-	err = raw.Write(dir, map[string]any{"indptr": g.Adj.RowPtr, "indices": g.Adj.Col, "train": g.InSplit(graph.Train), "owner": owner})
+	err = raw.Write(dir, map[string]any{"indptr": g.Adj.RowPtr, "indices": g.Adj.Col, "train": g.InSplit(graph.Train),
+		"owner": owner})
 	if err != nil {
 		return best, err
 	}
@@ -105,7 +107,8 @@ func ofDistDGL(ctx context.Context, g *graph.Graph, shards []*shard.Shard, pytho
 		return best, err
 	}
 	fanouts := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(bytesFanouts)), ","), "[]")
-	c := exec.CommandContext(ctx, python, program, dir, strconv.Itoa(g.X.Cols()), fanouts, strconv.Itoa(bytesBatch), strconv.Itoa(besideHidden), strconv.Itoa(besideEpochs))
+	c := exec.CommandContext(ctx, python, program, dir, strconv.Itoa(g.X.Cols()), fanouts, strconv.Itoa(bytesBatch),
+		strconv.Itoa(besideHidden), strconv.Itoa(besideEpochs))
 	out, err := c.CombinedOutput()
 	if err != nil {
 		return best, fmt.Errorf("%s: %w\n%s", python, err, out)

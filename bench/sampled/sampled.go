@@ -1,5 +1,5 @@
-// Package sampled measures training by sampled mini-batches: its accuracy beside full-batch training, and the time of an
-// epoch by the size of groups and the latency of the network.
+// Package sampled measures training by sampled mini-batches: its accuracy beside full-batch training, and the time of
+// an epoch by the size of groups and the latency of the network.
 package sampled
 
 import (
@@ -61,7 +61,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		if *count {
 			return volume(ctx, p, *root, *names, o.train, *peers, *groups, *caches)
 		}
-		p.Table("graph %s", "model %s", "sampler %s", "seeds %d", "full batch %.2f", "deviation %.2f", "mini-batch %.2f", "deviation %.2f", "difference %+.2f", "chosen: batch, fan-out, schedule %s")
+		p.Table("graph %s", "model %s", "sampler %s", "seeds %d", "full batch %.2f", "deviation %.2f",
+			"mini-batch %.2f", "deviation %.2f", "difference %+.2f", "chosen: batch, fan-out, schedule %s")
 		for name := range strings.SplitSeq(*names, ",") {
 			g, err := graphs.Open(*root, name)
 			if err != nil {
@@ -157,8 +158,8 @@ func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model strin
 	return nil
 }
 
-// bestRate trains with each learning rate, or with the plan's own where there is none to choose, and returns the run that
-// validates best.
+// bestRate trains with each learning rate, or with the plan's own where there is none to choose, and returns the run
+// that validates best.
 func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan) (best *heddle.Result, err error) {
 	if o.rates == "" {
 		return heddle.Train(ctx, g, plan)
@@ -181,9 +182,11 @@ func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan)
 }
 
 // chosenOf trains by mini-batches with each of the settings of a sampler, and returns the run that validates best.
-func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed uint64, o options) (best *heddle.Result, what string, err error) {
+func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed uint64,
+	o options) (best *heddle.Result, what string, err error) {
 	plan := heddle.Defaults(plan.MiniBatch, model)
-	plan.Seed, plan.Peers, plan.Transport, plan.MiniBatch.Sampler, plan.Gradient().Rounds, plan.Gradient().EvalEvery = seed, 2, "memory", sampler, o.rounds, o.every
+	plan.Seed, plan.Peers, plan.Transport, plan.MiniBatch.Sampler, plan.Gradient().Rounds, plan.Gradient().EvalEvery =
+		seed, 2, "memory", sampler, o.rounds, o.every
 	sizes, err := numbers(o.sizes)
 	if err != nil {
 		return nil, "", err
@@ -210,8 +213,10 @@ func chosenOf(ctx context.Context, g *graph.Graph, model, sampler string, seed u
 }
 
 // times prints the time of an epoch of each number of peers, latency and group.
-func times(ctx context.Context, p *page.Page, root, names string, share float64, latencies []string, peers, groups string) error {
-	p.Table("graph %s", "peers %d", "latency %s", "group %d", "relays an epoch %d", "of the relays, ms %.0f", "of the sums, ms %.0f", "ms an epoch %.0f", "MB of features and samples an epoch %.2f")
+func times(ctx context.Context, p *page.Page, root, names string, share float64, latencies []string,
+	peers, groups string) error {
+	p.Table("graph %s", "peers %d", "latency %s", "group %d", "relays an epoch %d", "of the relays, ms %.0f",
+		"of the sums, ms %.0f", "ms an epoch %.0f", "MB of features and samples an epoch %.2f")
 	counts, err := numbers(peers)
 	if err != nil {
 		return err
@@ -237,7 +242,8 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 					plan := heddle.Defaults(plan.MiniBatch, "sage")
 					plan.Transport, plan.Link = "memory", "latency="+latency
 					plan.Gradient().Rounds, plan.Gradient().EvalEvery, plan.MiniBatch.BatchSize = 4, 1<<30, 64
-					plan.MiniBatch.Fanouts, plan.Gradient().Hidden, plan.Peers, plan.MiniBatch.Group = []int{5, 5}, 64, k, b
+					plan.MiniBatch.Fanouts, plan.Gradient().Hidden, plan.Peers, plan.MiniBatch.Group = []int{5, 5}, 64,
+						k, b
 					took, sent, err := timed(ctx, g, plan)
 					if err != nil {
 						return err
@@ -245,7 +251,8 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 					steps := (labels + plan.MiniBatch.BatchSize - 1) / plan.MiniBatch.BatchSize
 					relays := (steps + b - 1) / b * plan.Gradient().Layers
 					ms := 2e3 * trip.Seconds() // a question and its answer, or the parts of a sum and the sum
-					p.Row(name, plan.Peers, latency, plan.MiniBatch.Group, relays, ms*float64(relays), ms*float64(steps), 1e3*took, sent/1e6)
+					p.Row(name, plan.Peers, latency, plan.MiniBatch.Group, relays, ms*float64(relays),
+						ms*float64(steps), 1e3*took, sent/1e6)
 				}
 			}
 		}
@@ -253,7 +260,8 @@ func times(ctx context.Context, p *page.Page, root, names string, share float64,
 	return nil
 }
 
-// timed returns the seconds of the fastest epoch after the first, and the bytes of rows that the first peer sends in one.
+// timed returns the seconds of the fastest epoch after the first, and the bytes of rows that the first peer sends in
+// one.
 func timed(ctx context.Context, g *graph.Graph, p heddle.Plan) (seconds, sent float64, err error) {
 	shards, err := heddle.Split(g, p)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestAdmissionGuide(t *testing.T) {
 	}
 	dir := t.TempDir()
 	share := filepath.Join(dir, "share")
-	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", filepath.Join(share, "parts"))
+	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out",
+		filepath.Join(share, "parts"))
 	port := testenv.FreePorts(t, 2)
 	self, err := os.Executable()
 	if err != nil {
@@ -65,7 +66,8 @@ func TestAdmissionGuide(t *testing.T) {
 		}
 		// The guide's port is the default one, which may be taken here.
 		script := strings.ReplaceAll(b.script, "--carrier tcp", fmt.Sprintf("--carrier tcp --port %d", port))
-		c := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", fmt.Sprintf("heddle() { %[1]s=1 '%[2]s' \"$@\"; }\npeer() { %[1]s=1 '%[2]s' \"$@\"; }\n%[3]s", asPeer, self, script))
+		c := exec.CommandContext(t.Context(), bash, "-euo", "pipefail", "-c", fmt.Sprintf("heddle() { %[1]s=1 "+
+			"'%[2]s' \"$@\"; }\npeer() { %[1]s=1 '%[2]s' \"$@\"; }\n%[3]s", asPeer, self, script))
 		c.Dir = at
 		c.Env = append(os.Environ(), "SHARE="+share, "HOME="+at, "XDG_CONFIG_HOME="+filepath.Join(at, "config"))
 		out, err := c.CombinedOutput()
@@ -93,7 +95,8 @@ func TestAdmissionGuide(t *testing.T) {
 	seen := map[string]bool{}
 	for _, b := range blocksOf(t, "../../docs/how-to/federation.md") {
 		seen[b.site] = true
-		if (strings.Contains(b.script, "peer join") || strings.Contains(b.script, "heddle predict")) && b.refused == "" {
+		if (strings.Contains(b.script, "peer join") || strings.Contains(b.script, "heddle predict")) &&
+			b.refused == "" {
 			joining = append(joining, b) // one waits for the other
 			continue
 		}
@@ -118,14 +121,16 @@ func TestAdmissionGuide(t *testing.T) {
 	if len(seen) != 4 {
 		t.Errorf("sites %v, must be four", seen)
 	}
-	if !bytes.Equal(contents(t, filepath.Join(dir, "north/run/model.safetensors")), contents(t, filepath.Join(dir, "west/run/model.safetensors"))) {
+	if !bytes.Equal(contents(t, filepath.Join(dir, "north/run/model.safetensors")),
+		contents(t, filepath.Join(dir, "west/run/model.safetensors"))) {
 		t.Error("the models differ")
 	}
 	// All sites publish their figures.
 	schema := resultSchema(t)
 	names := []string{"north", "south", "west"}
 	for _, site := range names {
-		figures := bySchema(t, schema, filepath.Join(dir, site, "run/result.json")).(map[string]any)["figures"].(map[string]any)
+		figures := bySchema(t, schema,
+			filepath.Join(dir, site, "run/result.json")).(map[string]any)["figures"].(map[string]any)
 		known := []string{figures["told"].(map[string]any)["name"].(string)}
 		for _, one := range figures["published"].([]any) {
 			known = append(known, one.(map[string]any)["name"].(string))
@@ -137,17 +142,20 @@ func TestAdmissionGuide(t *testing.T) {
 			t.Errorf("%s must know the figures of all (got %v)", site, known)
 		}
 		page := string(contents(t, filepath.Join(dir, site, "run/report.html")))
-		for _, want := range []string{"2 of 2 other sites publish", "or more</td>", "This site told the others that its test accuracy is about"} {
+		for _, want := range []string{"2 of 2 other sites publish", "or more</td>",
+			"This site told the others that its test accuracy is about"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the report of %s must have %q", site, want)
 			}
 		}
 	}
-	if said := must(t, "audit", "show", filepath.Join(dir, "north/audit.jsonl"), "--event", "left"); !strings.Contains(said, "figures, and this site's own: accuracy") {
+	if said := must(t, "audit", "show", filepath.Join(dir, "north/audit.jsonl"), "--event",
+		"left"); !strings.Contains(said, "figures, and this site's own: accuracy") {
 		t.Errorf("north's log must say that it published its figures\n%s", said)
 	}
 	page := string(contents(t, filepath.Join(dir, "north/again.html")))
-	for _, want := range []string{"with the rows of", "What was predicted", "What left each site", "Bytes and messages sent", ">north</th>", "rows (halo)", "Confusion matrix"} {
+	for _, want := range []string{"with the rows of", "What was predicted", "What left each site",
+		"Bytes and messages sent", ">north</th>", "rows (halo)", "Confusion matrix"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of north's predictions must have %q", want)
 		}
@@ -194,19 +202,24 @@ func found(t *testing.T) registry {
 	}
 	must(t, append([]string{"roster", "new", "tumour-registry", "-o", f.at("roster.json")}, members...)...)
 	for _, name := range []string{"north", "west"} {
-		must(t, "roster", "sign", f.at("roster.json"), "--identity", f.at(name+".key"), "--trusted", f.at("trusted.json"))
+		must(t, "roster", "sign", f.at("roster.json"), "--identity", f.at(name+".key"), "--trusted",
+			f.at("trusted.json"))
 	}
 	s, err := admission.ReadFile[admission.Roster](f.at("roster.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, "roster", "verify", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--fingerprint", s.Body.Fingerprint())
+	must(t, "roster", "verify", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--fingerprint",
+		s.Body.Fingerprint())
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--parts", "3", "--out", f.at("parts"))
 	must(t, append([]string{"plan", "--out", f.at("plan.yaml")}, members...)...)
 	f.policy(t, "federation: tumour-registry\nmethods: [class-means]\nmin_members: 3\n")
-	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--identity", f.at("north.key"), "-o", f.at("approval.json"))
-	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at("policy.yaml"),
-		"--approval", f.at("approval.json"), "--identity", f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait", "1ms"}
+	must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"),
+		"--yes", "--identity", f.at("north.key"), "-o", f.at("approval.json"))
+	f.join = []string{"join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted",
+		f.at("trusted.json"), "--policy", f.at("policy.yaml"), "--approval", f.at("approval.json"), "--identity",
+		f.at("north.key"), "--shard", f.at("parts/part-0"), "--audit", f.at("audit.jsonl"), "-o", f.at("run"), "--wait",
+		"1ms"}
 	return f
 }
 
@@ -280,11 +293,12 @@ func TestAdmissionRefuses(t *testing.T) {
 	}
 	const stray = "/ip4/127.0.0.1/tcp/4009/p2p/12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 	for rule, other := range map[string][]byte{
-		"roster.name":                            bytes.Replace(plan, []byte("name: south"), []byte("name: sooth"), 1),
-		"roster.relays":                          append(bytes.Clone(plan), "relays: ["+stray+"]\n"...),
-		"relay " + stray + " is not in serial 1": bytes.Replace(plan, []byte("addresses: []"), []byte("addresses: ["+stray+"/p2p-circuit]"), 1),
-		"name must be 1 to 63 letters":           bytes.Replace(plan, []byte("name: south"), []byte(`name: "so\e[2Juth"`), 1),
-		"at most 65536 bytes":                    append(bytes.Clone(plan), "# "+strings.Repeat("x", 65<<10)...),
+		"roster.name":   bytes.Replace(plan, []byte("name: south"), []byte("name: sooth"), 1),
+		"roster.relays": append(bytes.Clone(plan), "relays: ["+stray+"]\n"...),
+		"relay " + stray + " is not in serial 1": bytes.Replace(plan, []byte("addresses: []"),
+			[]byte("addresses: ["+stray+"/p2p-circuit]"), 1),
+		"name must be 1 to 63 letters": bytes.Replace(plan, []byte("name: south"), []byte(`name: "so\e[2Juth"`), 1),
+		"at most 65536 bytes":          append(bytes.Clone(plan), "# "+strings.Repeat("x", 65<<10)...),
 	} {
 		if err := os.WriteFile(f.at("plan.yaml"), other, 0o644); err != nil {
 			t.Fatal(err)
@@ -325,13 +339,16 @@ func TestRosterCommands(t *testing.T) {
 	if !strings.Contains(out, "+ east  "+east) || !strings.Contains(out, "- west") {
 		t.Errorf("%q, must say the changes of both commands", out)
 	}
-	refuse(t, 2, []string{"roster.quorum", "1 of the 2", "south (" + f.ids[1]}, "roster", "verify", file, "--trusted", trusted)
+	refuse(t, 2, []string{"roster.quorum", "1 of the 2", "south (" + f.ids[1]}, "roster", "verify", file, "--trusted",
+		trusted)
 	must(t, sign("south")...)
-	refuse(t, 2, []string{"32 hexadecimal"}, "roster", "verify", file, "--trusted", f.at("other.json"), "--fingerprint", "12ab")
+	refuse(t, 2, []string{"32 hexadecimal"}, "roster", "verify", file, "--trusted", f.at("other.json"), "--fingerprint",
+		"12ab")
 	refuse(t, 2, []string{"ask an administrator"}, "roster", "verify", file, "--trusted", f.at("other.json"))
 	must(t, "roster", "verify", file, "--trusted", trusted)
 	show := must(t, "roster", "show", file)
-	for _, w := range []string{"serial       2", "2 of 2", "/dns/east.example/udp/4001/quic-v1", "revoked      west", "signed by    north"} {
+	for _, w := range []string{"serial       2", "2 of 2", "/dns/east.example/udp/4001/quic-v1", "revoked      west",
+		"signed by    north"} {
 		if !strings.Contains(show, w) {
 			t.Errorf("%q, must contain %q", show, w)
 		}
@@ -343,18 +360,23 @@ func TestRosterCommands(t *testing.T) {
 	}
 	refuse(t, 2, []string{"roster.serial", "older than serial 2"}, f.join...)
 	refuse(t, 2, []string{"roster.serial"}, "roster", "verify", file, "--trusted", trusted)
-	refuse(t, 2, []string{"line 1"}, "roster", "show", write(t, string(bytes.ReplaceAll(old, []byte("\n"), []byte("\r\n")))))
+	refuse(t, 2, []string{"line 1"}, "roster", "show",
+		write(t, string(bytes.ReplaceAll(old, []byte("\n"), []byte("\r\n")))))
 }
 
 func TestApproveCommand(t *testing.T) {
 	t.Parallel()
 	f := found(t)
-	policy := string(contents(t, f.at("policy.yaml"))) + "approvers: [" + f.ids[1] + ", " + f.ids[2] + "]\napprovals: 2\n"
+	policy := string(contents(t, f.at("policy.yaml"))) + "approvers: [" + f.ids[1] + ", " + f.ids[2] +
+		"]\napprovals: 2\n"
 	f.policy(t, policy)
 	by := func(name string) []string {
-		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--yes", "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o", f.at("two.json")}
+		return []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard",
+			f.at("parts/part-0"), "--yes", "--site", f.ids[0], "--identity", f.at(name + ".key"), "-o",
+			f.at("two.json")}
 	}
-	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") || !strings.Contains(out, "method: class-means") || !strings.Contains(out, "west") {
+	if out := must(t, by("south")...); !strings.Contains(out, "not enough yet") ||
+		!strings.Contains(out, "method: class-means") || !strings.Contains(out, "west") {
 		t.Errorf("%q, must say the plan and that a signature is missing", out)
 	}
 	if out := must(t, by("west")...); strings.Contains(out, "not enough yet") || !strings.Contains(out, "signed by 2") {
@@ -363,7 +385,8 @@ func TestApproveCommand(t *testing.T) {
 	f.policy(t, strings.Replace(policy, "class-means", "full-batch", 1)+"encoders: [raw]\nlayer_outputs: [hidden]\n")
 	refuse(t, 2, []string{"policy.methods", "policy.yaml"}, by("south")...)
 	f.policy(t, policy)
-	refuse(t, 2, []string{"not among"}, append(by("south"), "--site", strings.TrimSpace(must(t, "init", "--identity", f.at("x.key"))))...)
+	refuse(t, 2, []string{"not among"},
+		append(by("south"), "--site", strings.TrimSpace(must(t, "init", "--identity", f.at("x.key"))))...)
 	refuse(t, 2, []string{"the command init"}, append(by("south"), "--identity", f.at("none.key"))...)
 }
 
@@ -372,7 +395,8 @@ func TestApproveAsks(t *testing.T) {
 	t.Parallel()
 	f := found(t)
 	out := f.at("asked.json")
-	approve := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard", f.at("parts/part-0"), "--identity", f.at("north.key"), "-o", out}
+	approve := []string{"approve", "--plan", f.at("plan.yaml"), "--policy", f.at("policy.yaml"), "--shard",
+		f.at("parts/part-0"), "--identity", f.at("north.key"), "-o", out}
 	answered := func(answer string) (said string, exit int) {
 		c := process(t, approve...)
 		c.Stdin = strings.NewReader(answer)
@@ -386,7 +410,8 @@ func TestApproveAsks(t *testing.T) {
 	for _, answer := range []string{"n\n", "\n", "", "yn\n"} {
 		said, exit := answered(answer)
 		page, rest, asked := strings.Cut(said, "Approve this plan for north until ")
-		if exit != 1 || !asked || !strings.Contains(page, "What leaves north") || !strings.Contains(page, "leave_one_out: auto") || !strings.Contains(rest, "nothing is signed") {
+		if exit != 1 || !asked || !strings.Contains(page, "What leaves north") ||
+			!strings.Contains(page, "leave_one_out: auto") || !strings.Contains(rest, "nothing is signed") {
 			t.Errorf("%q: exit %d\n%s", answer, exit, said)
 		}
 		if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
@@ -402,45 +427,54 @@ func TestApproveAsks(t *testing.T) {
 	if err := os.Remove(out); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, 2, []string{"part 1", "is member 0"}, append(slices.Clone(approve), "--yes", "--shard", f.at("parts/part-1"))...)
+	refuse(t, 2, []string{"part 1", "is member 0"},
+		append(slices.Clone(approve), "--yes", "--shard", f.at("parts/part-1"))...)
 	policy := string(contents(t, f.at("policy.yaml")))
 	f.policy(t, policy+"max_hops: 1\n")
-	refuse(t, 2, []string{"policy.max_hops: a layer must have at most 1 hops (got 6)"}, append(slices.Clone(approve), "--yes")...)
+	refuse(t, 2, []string{"policy.max_hops: a layer must have at most 1 hops (got 6)"},
+		append(slices.Clone(approve), "--yes")...)
 	f.policy(t, policy+"max_numbers: 0.5\n")
 	refuse(t, 2, []string{"policy.max_numbers: at most 0.5 numbers"}, append(slices.Clone(approve), "--yes")...)
 	refuse(t, 2, []string{"policy.max_numbers: at most 0.5 numbers"}, f.join...) // whatever was approved
 	f.policy(t, policy)
 	const stray = "/ip4/127.0.0.1/tcp/4009/p2p/12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
-	if err := os.WriteFile(f.at("plan.yaml"), append(contents(t, f.at("plan.yaml")), "relays: ["+stray+"]\n"...), 0o644); err != nil {
+	if err := os.WriteFile(f.at("plan.yaml"), append(contents(t, f.at("plan.yaml")), "relays: ["+stray+"]\n"...),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	for _, trusted := range []string{"trusted.json", "none.json"} {
-		refuse(t, 2, []string{"roster.relays: relay " + stray + " is not in serial"}, append(slices.Clone(approve), "--yes", "--trusted", f.at(trusted))...)
+		refuse(t, 2, []string{"roster.relays: relay " + stray + " is not in serial"},
+			append(slices.Clone(approve), "--yes", "--trusted", f.at(trusted))...)
 	}
 	if _, err := os.Stat(out); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a refused plan was signed (%v)", err)
 	}
 }
 
-// TestCheckPlan: the page says what leaves to whom, what policy and roster say, and all settings; it needs neither key nor
-// policy.
+// TestCheckPlan: the page says what leaves to whom, what policy and roster say, and all settings; it needs neither key
+// nor policy.
 func TestCheckPlan(t *testing.T) {
 	t.Parallel()
 	f := found(t)
 	check := []string{"check", "--plan", f.at("plan.yaml"), "--shard", f.at("parts/part-1")}
 	alone := must(t, check...)
-	for _, want := range []string{"site         south: part 1 of 3 of sites, 186 of 600 nodes", "policy       none was given",
-		"reads rows of 133 of this site's nodes", "3 times    int8     4 numbers               columns of the node", "4 times    int8     3 numbers               logits of the node in the round before",
-		"16 values (median", "Our attacks on these rows: an attacker recovers 0 of 154 rows exactly", "numbers for each value", "there is no ε", "  leave_one_out: auto                policy.leave_one_out\n", "carrier: quic;"} {
+	for _, want := range []string{"site         south: part 1 of 3 of sites, 186 of 600 nodes",
+		"policy       none was given", "reads rows of 133 of this site's nodes",
+		"3 times    int8     4 numbers               columns of the node",
+		"4 times    int8     3 numbers               logits of the node in the round before", "16 values (median",
+		"Our attacks on these rows: an attacker recovers 0 of 154 rows exactly", "numbers for each value",
+		"there is no ε", "  leave_one_out: auto                policy.leave_one_out\n", "carrier: quic;"} {
 		if !strings.Contains(alone, want) {
 			t.Errorf("%s\nmust contain %q", alone, want)
 		}
 	}
 	judged := append(check, "--policy", f.at("policy.yaml"), "--trusted", f.at("trusted.json"))
-	if out := must(t, judged...); !strings.Contains(out, "policy.yaml allows it\n") || !strings.Contains(out, "serial 1 of tumour-registry lists all members") {
+	if out := must(t, judged...); !strings.Contains(out, "policy.yaml allows it\n") ||
+		!strings.Contains(out, "serial 1 of tumour-registry lists all members") {
 		t.Errorf("%s\nmust say that policy and roster allow it", out)
 	}
-	if out := must(t, append(judged, "--trusted", f.at("none.json"))...); !strings.Contains(out, "roster       none of tumour-registry is in force here") {
+	if out := must(t, append(judged, "--trusted", f.at("none.json"))...); !strings.Contains(out,
+		"roster       none of tumour-registry is in force here") {
 		t.Errorf("%s\nthe output must say that this site has no roster", out)
 	}
 	const told = "this site's own test metric, in whole percent, to all members, if 25 test nodes or more have labels"
@@ -448,14 +482,17 @@ func TestCheckPlan(t *testing.T) {
 	if out := must(t, judged...); !strings.Contains(out, told) || strings.Contains(alone, "own test metric") {
 		t.Errorf("%s\nmust say that figures of the site leave, and only then", out)
 	}
-	f.policy(t, strings.Replace(string(contents(t, f.at("policy.yaml"))), "class-means", "layer-wise", 1)+"encoders: [mlp]\nlayer_outputs: [hidden]\n")
+	f.policy(t, strings.Replace(string(contents(t, f.at("policy.yaml"))), "class-means", "layer-wise", 1)+
+		"encoders: [mlp]\nlayer_outputs: [hidden]\n")
 	exit, stdout, stderr := call(t.Context(), judged...)
-	if exit != 2 || !strings.Contains(stdout, "policy.yaml does not allow it\n") || !strings.Contains(stdout, "columns of the node") || !strings.Contains(stderr, "policy.methods") {
+	if exit != 2 || !strings.Contains(stdout, "policy.yaml does not allow it\n") ||
+		!strings.Contains(stdout, "columns of the node") || !strings.Contains(stderr, "policy.methods") {
 		t.Errorf("exit %d, %s\n%s", exit, stdout, stderr)
 	}
 	two := filepath.Join(t.TempDir(), "two")
 	must(t, "partition", "--data", sites(t), "--policy", "random", "--parts", "2", "--out", two)
-	refuse(t, 2, []string{"part 0 of 2, and", "has 3 members"}, append(check, "--shard", filepath.Join(two, "part-0"))...)
+	refuse(t, 2, []string{"part 0 of 2, and", "has 3 members"},
+		append(check, "--shard", filepath.Join(two, "part-0"))...)
 }
 
 // TestPeerIDs: the admission package and libp2p read the same key from an ID.
@@ -465,7 +502,8 @@ func TestPeerIDs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := admission.Unsigned(admission.Approval{Federation: "f", Plan: strings.Repeat("0", 64), Site: id.PeerID(), Expires: "2099-12-31"})
+	s := admission.Unsigned(admission.Approval{Federation: "f", Plan: strings.Repeat("0", 64), Site: id.PeerID(),
+		Expires: "2099-12-31"})
 	if err := s.Sign(id.PeerID(), id.Sign); err != nil {
 		t.Error(err)
 	}

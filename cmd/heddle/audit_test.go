@@ -33,7 +33,8 @@ func TestAuditCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := end.String()
-	if out := must(t, "audit", "verify", path, "--head", head); !strings.Contains(out, "2 records") || !strings.Contains(out, head) {
+	if out := must(t, "audit", "verify", path, "--head", head); !strings.Contains(out, "2 records") ||
+		!strings.Contains(out, head) {
 		t.Errorf("%q, must say 2 records and the head", out)
 	}
 	if out := must(t, "audit", "show", path, "--event", "lost"); strings.Count(out, "north") != 2 {
@@ -51,7 +52,8 @@ func TestAuditCommands(t *testing.T) {
 	refuse(t, 2, []string{"unknown command"}, "audit", "nonsense")
 }
 
-// TestPolicyEndsARun: a site whose policy's bound is reached in a run ends and logs it; the others end and log the same.
+// TestPolicyEndsARun: a site whose policy's bound is reached in a run ends and logs it; the others end and log the
+// same.
 func TestPolicyEndsARun(t *testing.T) {
 	t.Parallel()
 	f := found(t)
@@ -77,17 +79,20 @@ func TestPolicyEndsARun(t *testing.T) {
 		if err := os.WriteFile(f.at(name+".yaml"), []byte(text+bound), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at(name+".yaml"), "--shard", f.at(fmt.Sprintf("parts/part-%d", i)), "--yes", "--identity", f.at(name+".key"), "-o", f.at(name+".json"))
+		must(t, "approve", "--plan", f.at("plan.yaml"), "--policy", f.at(name+".yaml"), "--shard",
+			f.at(fmt.Sprintf("parts/part-%d", i)), "--yes", "--identity", f.at(name+".key"), "-o", f.at(name+".json"))
 		done.Go(func() {
-			exit, stdout, stderr := call(t.Context(), "join", "--plan", f.at("plan.yaml"), "--roster", f.at("roster.json"), "--trusted", f.at("trusted.json"),
-				"--policy", f.at(name+".yaml"), "--approval", f.at(name+".json"), "--identity", f.at(name+".key"), "--shard", f.at(fmt.Sprintf("parts/part-%d", i)),
+			exit, stdout, stderr := call(t.Context(), "join", "--plan", f.at("plan.yaml"), "--roster",
+				f.at("roster.json"), "--trusted", f.at("trusted.json"), "--policy", f.at(name+".yaml"), "--approval",
+				f.at(name+".json"), "--identity", f.at(name+".key"), "--shard", f.at(fmt.Sprintf("parts/part-%d", i)),
 				"--audit", f.at(name+".jsonl"), "-o", f.at(name), "--wait", "1m")
 			said[i] = fmt.Sprint(exit, " ", stdout, stderr)
 		})
 	}
 	done.Wait()
 	for i := range all {
-		want := []string{"1 ", "peer 0 (north): ended the run: ", "policy.max_bytes", "at most 4000", all[i] + ".jsonl, ends with "}
+		want := []string{"1 ", "peer 0 (north): ended the run: ", "policy.max_bytes", "at most 4000",
+			all[i] + ".jsonl, ends with "}
 		for _, w := range want {
 			if !strings.Contains(said[i], w) {
 				t.Errorf("%s says %q, must contain %q", all[i], said[i], w)

@@ -44,8 +44,10 @@ func (l *badLine) open(t *testing.T, name string) (spaces [2]string) {
 		if ends[i], err = tunnel(spaces[i]); err != nil {
 			t.Skipf("SKIPPED, not shown here: no TUN device: %v", err)
 		}
-		for _, line := range []string{"link set lo up", fmt.Sprintf("addr add 10.9.0.%d/24 dev line", i+1), "link set line up"} {
-			if out, err := exec.Command("ip", append([]string{"-n", spaces[i]}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
+		for _, line := range []string{"link set lo up", fmt.Sprintf("addr add 10.9.0.%d/24 dev line", i+1),
+			"link set line up"} {
+			if out, err := exec.Command("ip",
+				append([]string{"-n", spaces[i]}, strings.Fields(line)...)...).CombinedOutput(); err != nil {
 				t.Fatalf("%s: %v %s", line, err, out)
 			}
 		}
@@ -133,14 +135,16 @@ func TestTrainOverABadLine(t *testing.T) {
 	c := newCrew(t, 2)
 	settings := []string{"--method", "layer-wise", "--rounds", "16", "--encoder", "raw", "--hidden", "8"}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, slices.Concat([]string{"train", "--shards", c.parts, "--transport", "memory", "-q", "-o", whole},
+		settings)...)
 	for _, carrier := range []string{"quic", "tcp"} {
 		t.Run(carrier, func(t *testing.T) {
 			t.Parallel()
 			line := &badLine{delay: 75 * time.Millisecond, rate: 5e6 / 8, loss: 0.02}
 			outs, took := line.join(t, c, carrier, settings)
 			for r, out := range outs {
-				if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
+				if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")),
+					contents(t, filepath.Join(whole, "model.safetensors"))) {
 					t.Errorf("peer %d made another model than a run in memory", r)
 				}
 			}
@@ -158,7 +162,8 @@ func (l *badLine) join(t *testing.T, c *crew, carrier string, settings []string)
 	t.Helper()
 	spaces := l.open(t, carrier)
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
-	must(t, slices.Concat([]string{"plan", "-o", plan, "--carrier", carrier}, settings, []string{c.members[0] + "@10.9.0.1", c.members[1] + "@10.9.0.2"})...)
+	must(t, slices.Concat([]string{"plan", "-o", plan, "--carrier", carrier}, settings,
+		[]string{c.members[0] + "@10.9.0.1", c.members[1] + "@10.9.0.2"})...)
 	var all sync.WaitGroup
 	begun := time.Now()
 	for r := range 2 {
@@ -198,11 +203,13 @@ func TestTripsOverALine(t *testing.T) {
 				f := figures(t, filepath.Join(out, "result.json"))
 				// One peer may begin a message later, end one earlier, and send one that the other alone waits for.
 				least := time.Duration(f.Trips-3) * delay
-				if waited := time.Duration(f.Waited * float64(time.Second)); f.Trips < 10 || waited < least || waited > 3*least {
-					t.Errorf("peer %d: %d messages one after another took %v, must be %v to %v", r, f.Trips, waited, least, 3*least)
+				if waited := time.Duration(f.Waited * float64(time.Second)); f.Trips < 10 || waited < least ||
+					waited > 3*least {
+					t.Errorf("peer %d: %d messages one after another took %v, must be %v to %v", r, f.Trips, waited,
+						least, 3*least)
 				}
-				t.Logf("peer %d: %d messages one after another, %.2f s waiting for them, %.2f s in the session, %v in all",
-					r, f.Trips, f.Waited, f.Seconds, took.Round(time.Millisecond))
+				t.Logf("peer %d: %d messages one after another, %.2f s waiting for them, %.2f s in the "+
+					"session, %v in all", r, f.Trips, f.Waited, f.Seconds, took.Round(time.Millisecond))
 			}
 		})
 	}

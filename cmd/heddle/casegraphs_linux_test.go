@@ -321,9 +321,11 @@ var graphCases = []fieldCase{
 		c.run(0, load+more+"--out d", "patient-knows-patient: 1 listed, 1 kept")
 		c.run(0, train("d", "--peers 3 --model rgcn"), tested)
 		c.run(0, train("d", "--peers 1 --model rgcn"), tested)
-		like := "heddle import --like rd/model.safetensors " + base + doctor + "--edges patient-knows-patient=knows.csv "
+		like := "heddle import --like rd/model.safetensors " + base + doctor +
+			"--edges patient-knows-patient=knows.csv "
 		for set, flags := range map[string]string{"d0": "--edges doctor-treats-patient=treats0.csv ", "d1": ""} {
-			c.run(0, like+flags+"--out "+set+" && heddle predict --model rd/model.safetensors --data "+set+" --out p.csv",
+			c.run(0, like+flags+"--out "+set+" && heddle predict --model rd/model.safetensors --data "+set+
+				" --out p.csv",
 				"p.csv: 90 nodes")
 		}
 	}},

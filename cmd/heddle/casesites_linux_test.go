@@ -132,8 +132,8 @@ var networkCases = []fieldCase{
 		c.plan("")
 		c.write("meet.sh", prelude+"\nmeet plan.yaml")
 		go2 := func(north, south, before, more string) string {
-			return fmt.Sprintf("heddle plan --out plan.yaml %s north=$(cat north.id)@%s south=$(cat south.id)@%s && %s "+
-				"%s; bash meet.sh'", more, north, south, apart, before)
+			return fmt.Sprintf("heddle plan --out plan.yaml %s north=$(cat north.id)@%s south=$(cat south.id)@%s "+
+				"&& %s %s; bash meet.sh'", more, north, south, apart, before)
 		}
 		for _, carrier := range []string{"quic", "tcp", "ws", "auto"} {
 			c.run(0, go2("[::1]:4001", "[::1]:4002", "true", "--carrier "+carrier), "north exits 0.*south exits 0")
@@ -187,6 +187,7 @@ var networkCases = []fieldCase{
 		c.run(1, "heddle train --data a"+oneMachine+"--rounds 5 --out r && "+predict+"/dev/full",
 			"write /dev/full: no space left")
 		c.run(0, predict+"- | head -1; echo code ${PIPESTATUS[0]}", "id,class,probability.*code (141|0|1)")
-		c.run(1, "heddle import --nodes n.csv --edges e.csv --out b --label-column outcome > /dev/full", "no space left")
+		c.run(1, "heddle import --nodes n.csv --edges e.csv --out b --label-column outcome > /dev/full",
+			"no space left")
 	}},
 }

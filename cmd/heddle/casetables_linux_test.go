@@ -95,8 +95,8 @@ var tableCases = []fieldCase{
 				fmt.Sprintf("$ %d,%03d.50", 1+k, 3*k)
 		}
 		c.write("money.csv", asCSV(patientColumns+"|income|share|cost", nodes))
-		c.run(0, "heddle import --nodes money.csv --edges e.csv"+byOutcome+"e", `warning: column income\b[^\n]*thousands`,
-			`warning: column cost\b[^\n]*(thousands|unit|\$)`,
+		c.run(0, "heddle import --nodes money.csv --edges e.csv"+byOutcome+"e",
+			`warning: column income\b[^\n]*thousands`, `warning: column cost\b[^\n]*(thousands|unit|\$)`,
 			`warning: column share\b[^\n]*(%|unit)`)
 	}},
 	{"04-gephi-neo4j", "", func(c *trial) {
@@ -150,7 +150,8 @@ var tableCases = []fieldCase{
 			`column say "x" +numeric`, "column Straße 🏥 +categorical")
 		c.run(0, "heddle train --data a"+oneMachine+"--rounds 5 --out r && heddle predict --model "+
 			"r/model.safetensors --nodes odd.csv --edges e.csv --out p.csv", "p.csv: 90 nodes")
-		c.run(2, "heddle import --nodes dup.csv --edges e.csv --label-column outcome --out h", "column age occurs twice")
+		c.run(2, "heddle import --nodes dup.csv --edges e.csv --label-column outcome --out h",
+			"column age occurs twice")
 	}},
 	{"06-equals-in-path", "", func(c *trial) {
 		c.patients(90, 2, patientColumns, nil)
@@ -321,8 +322,8 @@ var tableCases = []fieldCase{
 				x["lab"] = infinite[k]
 			}
 		})
-		c.run(2, "heddle import --nodes n.csv --edges e.csv"+byOutcome+"e", `line 2, column lab: must be a number.*"inf"`,
-			`line 3.*"-inf"`, `line 4.*"Infinity"`, `line 5.*"1e400"`)
+		c.run(2, "heddle import --nodes n.csv --edges e.csv"+byOutcome+"e",
+			`line 2, column lab: must be a number.*"inf"`, `line 3.*"-inf"`, `line 4.*"Infinity"`, `line 5.*"1e400"`)
 		for _, text := range []string{"NA", "nan", "NULL"} {
 			c.patients(90, 2, patientColumns, func(k int, x row) {
 				if k%5 == 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// TestJoinCompares: a site that joins by heddle compare --plan trains alone, too, and says whether joining paid by its own test nodes.
-// The figure of together is that of the predictions which the run wrote, that of alone is what the site's part gives by
-// itself. The other site sends nothing for it.
+// TestJoinCompares: a site that joins by heddle compare --plan trains alone, too, and says whether joining paid by its
+// own test nodes. The figure of together is that of the predictions which the run wrote, that of alone is what the
+// site's part gives by itself. The other site sends nothing for it.
 func TestJoinCompares(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
@@ -39,12 +39,14 @@ func TestJoinCompares(t *testing.T) {
 	if err := json.Unmarshal(contents(t, filepath.Join(c.dir, "out-0", "compare.json")), &got); err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Ways) != 3 || got.Ways[0].Way != "alone" || got.Ways[1].Way != "features" || got.Ways[2].Way != "together" || got.Nodes == 0 ||
-		!strings.Contains(text, got.Sentence) || !strings.Contains(got.Sentence, "over this site alone") {
+	if len(got.Ways) != 3 || got.Ways[0].Way != "alone" || got.Ways[1].Way != "features" ||
+		got.Ways[2].Way != "together" || got.Nodes == 0 || !strings.Contains(text, got.Sentence) ||
+		!strings.Contains(got.Sentence, "over this site alone") {
 		t.Fatalf("compare.json has %+v, printed\n%s", got, text)
 	}
 	page := string(contents(t, filepath.Join(c.dir, "out-0", "compare.html")))
-	for _, want := range []string{"did joining pay for ", got.Sentence, "<svg", "this site alone</th>", "nobody; rows left", "heddle compare --plan", "rows of at most"} {
+	for _, want := range []string{"did joining pay for ", got.Sentence, "<svg", "this site alone</th>",
+		"nobody; rows left", "heddle compare --plan", "rows of at most"} {
 		if !strings.Contains(page, strings.ReplaceAll(want, "+", "&#43;")) {
 			t.Errorf("compare.html must have %q", want)
 		}
@@ -53,7 +55,8 @@ func TestJoinCompares(t *testing.T) {
 		t.Error("one site has no figures of others")
 	}
 	together := got.Ways[2].Test
-	if want := fmt.Sprintf("accuracy %.2f %% of own test nodes (%d)", 100*together, got.Nodes); !strings.Contains(text, want) {
+	if want := fmt.Sprintf("accuracy %.2f %% of own test nodes (%d)", 100*together, got.Nodes); !strings.Contains(text,
+		want) {
 		t.Errorf("the run must say %q\n%s", want, text)
 	}
 	for _, way := range got.Ways[:2] {

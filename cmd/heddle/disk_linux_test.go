@@ -35,7 +35,8 @@ func failSyncs(from string) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	const load, jump, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const load, jump, give = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
+		unix.BPF_RET | unix.BPF_K
 	filter := []unix.SockFilter{
 		{Code: load, K: 0}, // the number of the system call
 		{Code: jump, K: unix.SYS_FSYNC, Jf: 1},
@@ -45,7 +46,8 @@ func failSyncs(from string) {
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	if err == nil {
-		if _, _, no := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); no != 0 {
+		if _, _, no := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
+			uintptr(unsafe.Pointer(&program))); no != 0 {
 			err = no
 		}
 	}
@@ -64,7 +66,8 @@ func TestFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { unix.Unmount(disk, unix.MNT_DETACH) })
 	out := filepath.Join(disk, "out")
-	refuse(t, 1, []string{"no space left on device", disk}, "import", "--nodes", filepath.Join(hospitalTables, "../patients.csv"), "--out", out)
+	refuse(t, 1, []string{"no space left on device", disk}, "import", "--nodes",
+		filepath.Join(hospitalTables, "../patients.csv"), "--out", out)
 	refuse(t, 1, []string{"no space left on device", disk}, "partition", "--data", sites(t), "--parts", "2", "-o", out)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -88,14 +91,16 @@ func TestDiskFailsInARun(t *testing.T) {
 	t.Parallel()
 	const victim = 1
 	data := sites(t)
-	for i, test := range []struct{ name, want string }{{"full", "no space left on device"}, {"sync", "input/output error"}} {
+	for i, test := range []struct{ name, want string }{{"full", "no space left on device"},
+		{"sync", "input/output error"}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			f := &flock{crew: &crew{dir: t.TempDir()}, lines: make([]bytes.Buffer, 3), procs: make([]*exec.Cmd, 3)}
 			f.parts = filepath.Join(f.dir, "parts")
 			must(t, "partition", "--data", data, "--parts", "3", "-o", f.parts)
 			for r := range 3 {
-				f.members = append(f.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", f.key(r)))))
+				f.members = append(f.members,
+					fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", f.key(r)))))
 			}
 			var port int
 			if _, err := fmt.Sscan(fmt.Sprint(testenv.FreePorts(t, 6)), &port); err != nil {
@@ -134,7 +139,8 @@ func TestDiskFailsInARun(t *testing.T) {
 					t.Fatal("no checkpoint after a minute")
 				}
 			}
-			if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); errors.Is(err, syscall.ENOSPC) != (test.name == "full") {
+			if err := os.WriteFile(filler, make([]byte, 8<<20), 0o600); errors.Is(err,
+				syscall.ENOSPC) != (test.name == "full") {
 				t.Fatalf("filling the disk: %v", err)
 			}
 			f.same(t, 0, victim, 2)
@@ -142,8 +148,8 @@ func TestDiskFailsInARun(t *testing.T) {
 			if strings.Contains(said, "no seccomp") {
 				t.Skipf("SKIPPED, not shown here: %s", said)
 			}
-			if !strings.HasPrefix(said, "heddle: peer 1 (site-1): ended the run: ") || !strings.Contains(said, test.want) ||
-				!strings.Contains(said, state) {
+			if !strings.HasPrefix(said, "heddle: peer 1 (site-1): ended the run: ") ||
+				!strings.Contains(said, test.want) || !strings.Contains(said, state) {
 				t.Fatalf("says %q, must contain %q and a file in %s", said, test.want, state)
 			}
 			before := checkpoints(t, state)

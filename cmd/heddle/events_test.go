@@ -51,7 +51,8 @@ func TestSolvedRounds(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "events.jsonl")
 	mustTrain(t, dir, "--data", sites(t), "--method", "class-means", "--transport", "memory", "--events", file)
-	if text := contents(t, file); !bytes.Contains(text, []byte(`"loss":null`)) || bytes.Contains(text, []byte(`"loss":0`)) {
+	if text := contents(t, file); !bytes.Contains(text, []byte(`"loss":null`)) ||
+		bytes.Contains(text, []byte(`"loss":0`)) {
 		t.Errorf("events:\n%s", text)
 	}
 	for _, loss := range figures(t, filepath.Join(dir, "result.json")).Loss {

@@ -68,10 +68,13 @@ func TestUsage(t *testing.T) {
 		{"partition --data D --parts 0 -o X", []string{"parts must be at least 1 (got 0)"}},
 		{"partition --data D --parts 601 -o X", []string{"601", "600"}},
 		{"train --data D --policy alphabetical", []string{"alphabetical", "random"}},
-		{"train --data D --method microbatch", []string{"method must be class-means, layer-wise, full-batch or mini-batch (got \"microbatch\")"}},
-		{"train --data D --method mini-batch --fanouts 1,2,3", []string{"fanouts must have a number for each of 2 layers (got 3)"}},
+		{"train --data D --method microbatch",
+			[]string{"method must be class-means, layer-wise, full-batch or mini-batch (got \"microbatch\")"}},
+		{"train --data D --method mini-batch --fanouts 1,2,3",
+			[]string{"fanouts must have a number for each of 2 layers (got 3)"}},
 		{"train --data D --method mini-batch --model mlp", []string{"model must be gcn, sage", `(got "mlp")`}},
-		{"train --data D --method full-batch --model nonsense", []string{`(got "nonsense")`, "model must be gcn, sage"}},
+		{"train --data D --method full-batch --model nonsense",
+			[]string{`(got "nonsense")`, "model must be gcn, sage"}},
 		{"train --data D --method full-batch --peers 1 --encoder pca:4", []string{"pca:4", "raw"}},
 		{"train --data D --method layer-wise --model mlp", []string{"model must be gcn, sage", `(got "mlp")`}},
 		{"train --data D --transport pigeon", []string{"pigeon", "libp2p"}},
@@ -80,14 +83,23 @@ func TestUsage(t *testing.T) {
 		{"train --data D --encoder pca:0", []string{"pca:0"}},
 		{"train --data D --encoder pca:many", []string{"pca:many"}},
 		{"train --data D --split 3", []string{"split"}},
-		{"train --data D --method layer-wise --layers 0 --rounds 0 --solver magic --lr -1", []string{"layers must be at least 1 and at most 1000 (got 0)", "rounds must be at least 1", "(got 0)", `(got "magic")`, "lr must be above 0 (got -1)"}},
-		{"train --data D --method layer-wise --rounds 0 --lr -1 --local-steps 0 --metric beauty", []string{"rounds must be at least 1", "lr must be above 0 (got -1)", "local_steps must be at least 1", `(got "beauty")`}},
-		{"train --data D --model gat --encoder raw", []string{"model: unknown setting of class-means; it belongs to layer-wise, full-batch and mini-batch", "encoder: unknown setting of class-means"}},
+		{"train --data D --method layer-wise --layers 0 --rounds 0 --solver magic --lr -1",
+			[]string{"layers must be at least 1 and at most 1000 (got 0)", "rounds must be at least 1", "(got 0)",
+				`(got "magic")`, "lr must be above 0 (got -1)"}},
+		{"train --data D --method layer-wise --rounds 0 --lr -1 --local-steps 0 --metric beauty",
+			[]string{"rounds must be at least 1", "lr must be above 0 (got -1)", "local_steps must be at least 1",
+				`(got "beauty")`}},
+		{"train --data D --model gat --encoder raw",
+			[]string{"model: unknown setting of class-means; it belongs to layer-wise, full-batch and mini-batch",
+				"encoder: unknown setting of class-means"}},
 		{"train --data D --boundary nonsense", []string{"boundary", "nonsense"}},
-		{"train --data D --method layer-wise --boundary none", []string{"boundary: unknown setting of layer-wise; it belongs to full-batch"}},
-		{"train --data D --method layer-wise --fetch nonsense", []string{"fetch: unknown setting of layer-wise; it belongs to full-batch"}},
+		{"train --data D --method layer-wise --boundary none",
+			[]string{"boundary: unknown setting of layer-wise; it belongs to full-batch"}},
+		{"train --data D --method layer-wise --fetch nonsense",
+			[]string{"fetch: unknown setting of layer-wise; it belongs to full-batch"}},
 		{"train --data D --method full-batch --alpha 7", []string{"alpha applies only to model appnp (got model gcn)"}},
-		{"train --data D --method layer-wise --attention-dropout 9", []string{"attention_dropout applies only to model gat", "(got model gcn)"}},
+		{"train --data D --method layer-wise --attention-dropout 9",
+			[]string{"attention_dropout applies only to model gat", "(got model gcn)"}},
 		{"train --data D --peer-timeout 3s", []string{"--peer-timeout"}},
 		{"train --data /nonexistent", []string{"/nonexistent"}},
 		{"train --shards /nonexistent", []string{"/nonexistent"}},
@@ -140,26 +152,28 @@ func TestPlansRefused(t *testing.T) {
 func TestSettingsFiles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		"seed: 3\nrouns: 3\n":                                      {"file.yaml", "[2:1]", `"rouns"`},
-		"method: layer-wise\nlayer_wise:\n  rounds: three\n":       {"file.yaml", "[3:11]", `"three"`, "an integer"},
-		"method: layer-wise\nlayer_wise: {lr: [1]}\n":              {"file.yaml", "[2:18]", "a number"},
-		"class_weights: 3\n":                                       {"file.yaml", "[1:16]", "sequence is expected"},
-		"inductive: 3\n":                                           {"file.yaml", "[1:12]", "true or false"},
-		"experimental: {peer_timeout: 5}\n":                        {"file.yaml", "[1:30]", "5", "30s"},
-		"experimental:\n  peer_timeout: soon\n":                    {"file.yaml", "soon"},
-		"method: layer-wise\nlayer_wise: {model: cgn}\n":           {`(got "cgn")`, "model must be gcn, sage"},
-		"seed: 1\nseed: 2\n":                                       {"file.yaml", "[2:1]", "seed"},
-		"fanouts: [5]\n":                                           {"file.yaml", "[1:1] fanouts: unknown setting of class-means; it belongs to mini-batch"},
-		"method: layer-wise\nrounds: 3\n":                          {"file.yaml", "[2:1] rounds must stand under layer_wise"},
-		"rounds: [1\n":                                             {"file.yaml"},
-		"peers:\n- name: a\n":                                      {"file.yaml"},
-		"seed: -1\n":                                               {"file.yaml", "[1:7]"},
-		"fanouts: !0 &a\n0\n":                                      {"file.yaml", "must not have anchors"}, // the library panics on it
+		"seed: 3\nrouns: 3\n":                                {"file.yaml", "[2:1]", `"rouns"`},
+		"method: layer-wise\nlayer_wise:\n  rounds: three\n": {"file.yaml", "[3:11]", `"three"`, "an integer"},
+		"method: layer-wise\nlayer_wise: {lr: [1]}\n":        {"file.yaml", "[2:18]", "a number"},
+		"class_weights: 3\n":                                 {"file.yaml", "[1:16]", "sequence is expected"},
+		"inductive: 3\n":                                     {"file.yaml", "[1:12]", "true or false"},
+		"experimental: {peer_timeout: 5}\n":                  {"file.yaml", "[1:30]", "5", "30s"},
+		"experimental:\n  peer_timeout: soon\n":              {"file.yaml", "soon"},
+		"method: layer-wise\nlayer_wise: {model: cgn}\n":     {`(got "cgn")`, "model must be gcn, sage"},
+		"seed: 1\nseed: 2\n":                                 {"file.yaml", "[2:1]", "seed"},
+		"fanouts: [5]\n": {"file.yaml",
+			"[1:1] fanouts: unknown setting of class-means; it belongs to mini-batch"},
+		"method: layer-wise\nrounds: 3\n": {"file.yaml", "[2:1] rounds must stand under layer_wise"},
+		"rounds: [1\n":                    {"file.yaml"},
+		"peers:\n- name: a\n":             {"file.yaml"},
+		"seed: -1\n":                      {"file.yaml", "[1:7]"},
+		"fanouts: !0 &a\n0\n":             {"file.yaml", "must not have anchors"}, // the library panics on it
 		"method: layer-wise\nlayer_wise: {layers: 0, rounds: 0}\n": {"layers must be", "rounds must be"},
 	} {
 		refuse(t, 2, want, "train", "--data", sites(t), "--config", write(t, text))
 	}
-	refuse(t, 2, []string{"fanouts: unknown setting of class-means; it belongs to mini-batch"}, "train", "--data", sites(t), "--method", "class-means", "--fanouts", "5")
+	refuse(t, 2, []string{"fanouts: unknown setting of class-means; it belongs to mini-batch"}, "train", "--data",
+		sites(t), "--method", "class-means", "--fanouts", "5")
 }
 
 // TestPrecedence: a file overrides the defaults of its method, and flags override both.
@@ -170,7 +184,8 @@ func TestPrecedence(t *testing.T) {
 	if err := c.ParseFlags([]string{"--rounds", "3", "--fanouts", "5,6"}); err != nil {
 		t.Fatal(err)
 	}
-	j, _, err := cli.LoadPlan("train", write(t, "method: mini-batch\nmini_batch: {rounds: 4, hidden: 9, fanouts: [1]}\nseed: 7\npeers: 2\n"), cli.GivenSettings(c.Flags()), nil)
+	j, _, err := cli.LoadPlan("train", write(t, "method: mini-batch\nmini_batch: {rounds: 4, hidden: 9, fanouts: "+
+		"[1]}\nseed: 7\npeers: 2\n"), cli.GivenSettings(c.Flags()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +221,8 @@ func TestBadData(t *testing.T) {
 	}
 
 	// A peer without a training node takes part if another peer has one.
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.1}, rng.New(1))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 30, Train: 0.2, Val: 0.1},
+		rng.New(1))
 	strip := func(site int32) string {
 		for i := range g.Split {
 			if g.Split[i] == graph.Train && (site < 0 || g.Site[i] == site) {
@@ -220,7 +236,8 @@ func TestBadData(t *testing.T) {
 		return dir
 	}
 	run := func(data string, more ...string) []string {
-		return append([]string{"train", "--data", data, "--method", "layer-wise", "--encoder", "raw", "--rounds", "5", "--hidden", "8", "--transport", "memory", "-q", "-o", filepath.Join(t.TempDir(), "out")}, more...)
+		return append([]string{"train", "--data", data, "--method", "layer-wise", "--encoder", "raw", "--rounds", "5",
+			"--hidden", "8", "--transport", "memory", "-q", "-o", filepath.Join(t.TempDir(), "out")}, more...)
 	}
 	must(t, run(strip(1), "--policy", "by-column")...)
 	none := strip(-1)
@@ -237,7 +254,8 @@ func TestUnwritable(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuse(t, 2, []string{"cannot write", blocked}, "train", "--data", data, "-o", filepath.Join(blocked, "out"))
-	refuse(t, 2, []string{"cannot write", blocked}, "train", "--data", data, "-o", filepath.Join(dir, "out"), "--json", filepath.Join(blocked, "out.json"))
+	refuse(t, 2, []string{"cannot write", blocked}, "train", "--data", data, "-o", filepath.Join(dir, "out"), "--json",
+		filepath.Join(blocked, "out.json"))
 	refuse(t, 2, []string{"is a directory"}, "train", "--data", data, "-o", filepath.Join(dir, "out"), "--json", dir)
 	refuse(t, 2, []string{"not empty"}, "partition", "--data", data, "-o", dir)
 	for _, name := range []string{"model.safetensors", "result.json"} {
@@ -259,7 +277,8 @@ func newCrew(t *testing.T, n int) *crew {
 	c.parts = filepath.Join(c.dir, "parts")
 	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(n), "-o", c.parts)
 	for r := range n {
-		c.members = append(c.members, fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", c.key(r)))))
+		c.members = append(c.members,
+			fmt.Sprintf("site-%d=%s", r, strings.TrimSpace(must(t, "init", "--identity", c.key(r)))))
 	}
 	return c
 }
@@ -270,7 +289,8 @@ func (c *crew) key(r int) string { return filepath.Join(c.dir, fmt.Sprintf("key-
 func (c *crew) plan(t *testing.T, members []string, settings ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plan.yaml")
-	args := append([]string{"plan", "-o", path, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--rounds", "4"}, settings...)
+	args := append([]string{"plan", "-o", path, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8",
+		"--rounds", "4"}, settings...)
 	for _, m := range members {
 		args = append(args, m+"@127.0.0.1")
 	}
@@ -279,8 +299,9 @@ func (c *crew) plan(t *testing.T, members []string, settings ...string) string {
 }
 
 func (c *crew) join(r int, plan string, more ...string) []string {
-	return slices.Concat([]string{"join", "--plan", plan, "--shard", filepath.Join(c.parts, fmt.Sprintf("part-%d", r)), "--identity", c.key(r), "-q",
-		"--wait", "20s", "-o", filepath.Join(c.dir, fmt.Sprintf("out-%d", r))}, c.own, more)
+	return slices.Concat([]string{"join", "--plan", plan, "--shard", filepath.Join(c.parts, fmt.Sprintf("part-%d", r)),
+		"--identity", c.key(r), "-q", "--wait", "20s", "-o", filepath.Join(c.dir, fmt.Sprintf("out-%d", r))}, c.own,
+		more)
 }
 
 // TestJoinRefuses: faults between peers, and before they connect.
@@ -294,7 +315,8 @@ func TestJoinRefuses(t *testing.T) {
 		refuse(t, 2, []string{"not among the 2"}, c.join(0, plan, "--identity", filepath.Join(c.dir, "stranger"))...)
 	})
 	t.Run("another's part", func(t *testing.T) {
-		refuse(t, 2, []string{"part-1", "part 1 of 2", "number 0"}, c.join(0, plan, "--shard", filepath.Join(c.parts, "part-1"))...)
+		refuse(t, 2, []string{"part-1", "part 1 of 2", "number 0"},
+			c.join(0, plan, "--shard", filepath.Join(c.parts, "part-1"))...)
 	})
 	t.Run("no part", func(t *testing.T) {
 		refuse(t, 2, []string{"part-7"}, c.join(0, plan, "--shard", filepath.Join(c.parts, "part-7"))...)
@@ -328,7 +350,8 @@ func TestJoinRefuses(t *testing.T) {
 			done <- stderr
 		}()
 		refuse(t, exit, []string{want, "site-1"}, args0...)
-		if stderr := <-done; !strings.Contains(stderr, want) || !strings.Contains(stderr, "site-0") || strings.HasPrefix(stderr, "exit") {
+		if stderr := <-done; !strings.Contains(stderr, want) || !strings.Contains(stderr, "site-0") ||
+			strings.HasPrefix(stderr, "exit") {
 			t.Errorf("the other peer says %q, must contain %s and site-0", stderr, want)
 		}
 	}
@@ -347,8 +370,8 @@ func TestJoinRefuses(t *testing.T) {
 		false1 := c.plan(t, []string{c.members[0], "intruder=" + stranger}, "--port", port)
 		done := make(chan int)
 		go func() {
-			exit, _, _ := call(t.Context(), c.join(1, false1, "--identity", filepath.Join(c.dir, "dialer"), "--listen", "/ip4/127.0.0.1/udp/0/quic-v1",
-				"--wait", "4s", "-o", filepath.Join(c.dir, "stolen"))...)
+			exit, _, _ := call(t.Context(), c.join(1, false1, "--identity", filepath.Join(c.dir, "dialer"), "--listen",
+				"/ip4/127.0.0.1/udp/0/quic-v1", "--wait", "4s", "-o", filepath.Join(c.dir, "stolen"))...)
 			done <- exit
 		}()
 		honest := make(chan string)
@@ -375,7 +398,8 @@ func TestPlansDiffer(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3)
 	port := fmt.Sprint(testenv.FreePorts(t, 3))
-	same, other := c.plan(t, c.members, "--port", port), c.plan(t, c.members, "--port", port, "--lr", "0.5", "--encoder", "mlp")
+	same, other := c.plan(t, c.members, "--port", port),
+		c.plan(t, c.members, "--port", port, "--lr", "0.5", "--encoder", "mlp")
 	said := make([]string, 3)
 	var all sync.WaitGroup
 	for r, plan := range []string{same, same, other} {
@@ -384,7 +408,8 @@ func TestPlansDiffer(t *testing.T) {
 			p := process(t, c.join(r, plan, "--wait", "2m")...)
 			text, err := p.CombinedOutput()
 			said[r] = string(text)
-			if exit, _ := errors.AsType[*exec.ExitError](err); exit == nil || exit.ExitCode() != 2 || time.Since(begun) > time.Minute {
+			if exit, _ := errors.AsType[*exec.ExitError](err); exit == nil || exit.ExitCode() != 2 ||
+				time.Since(begun) > time.Minute {
 				t.Errorf("site %d: %v after %v\n%s", r, err, time.Since(begun), text)
 			}
 		})
@@ -396,7 +421,8 @@ func TestPlansDiffer(t *testing.T) {
 			if setting == "encoder" {
 				one, another = `"raw"`, `"mlp"`
 			}
-			if !strings.Contains(text, setting+" is ") || !strings.Contains(text, one) || !strings.Contains(text, another) || !strings.Contains(text, "site-2") && r < 2 {
+			if !strings.Contains(text, setting+" is ") || !strings.Contains(text, one) ||
+				!strings.Contains(text, another) || !strings.Contains(text, "site-2") && r < 2 {
 				t.Errorf("site %d does not say that %s differs, of which site:\n%s", r, setting, text)
 			}
 		}
@@ -413,7 +439,8 @@ func TestLostPeer(t *testing.T) {
 	c := newCrew(t, 2)
 	settings := []string{"--rounds", "1500"}
 	c.own = []string{"--checkpoint-every", "100"}
-	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp")...) // over QUIC silence is noticed after 30 s
+	// over QUIC silence is noticed after 30 s
+	plan := c.plan(t, c.members, append(settings, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp")...)
 	state := func(r int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d", r)) }
 	lost := process(t, c.join(1, plan, "--state", state(1))...)
 	if err := lost.Start(); err != nil {
@@ -435,7 +462,8 @@ func TestLostPeer(t *testing.T) {
 	if err := back.Start(); err != nil {
 		t.Fatal(err)
 	}
-	exit, _, stderr := call(t.Context(), slices.DeleteFunc(c.join(0, plan, "--state", state(0)), func(s string) bool { return s == "-q" })...)
+	exit, _, stderr := call(t.Context(),
+		slices.DeleteFunc(c.join(0, plan, "--state", state(0)), func(s string) bool { return s == "-q" })...)
 	if exit != 0 || !strings.Contains(stderr, "resumed from a checkpoint") {
 		t.Fatalf("after the peer was back: exit %d: %s", exit, stderr)
 	}
@@ -443,16 +471,20 @@ func TestLostPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, withoutEncoder(slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings))...)
+	must(t,
+		withoutEncoder(slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder",
+			"raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings))...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {
 			t.Errorf("peer %d: the resumed run made another model", r)
 		}
 	}
-	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp")...)
+	other := c.plan(t, c.members, append(settings, "--lr", "0.5", "--port", fmt.Sprint(testenv.FreePorts(t, 2)),
+		"--carrier", "tcp")...)
 	refuse(t, 2, []string{"lr is 0.5, and was 0.01"}, append(c.join(0, other, "--state", state(0)), "--wait", "5s")...)
-	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: heddle join --plan "+plan) || !strings.Contains(said, "method layer-wise") {
+	if said := must(t, "inspect", state(0)); !strings.Contains(said, "to continue: heddle join --plan "+plan) ||
+		!strings.Contains(said, "method layer-wise") {
 		t.Errorf("inspect says\n%s", said)
 	}
 }
@@ -472,7 +504,8 @@ func TestStay(t *testing.T) {
 	}
 	stayed := make(chan end)
 	go func() {
-		exit, _, stderr := call(t.Context(), slices.DeleteFunc(c.join(0, plan, "--state", state(0), "--rejoin", "1m"), func(s string) bool { return s == "-q" })...)
+		exit, _, stderr := call(t.Context(), slices.DeleteFunc(c.join(0, plan, "--state", state(0), "--rejoin", "1m"),
+			func(s string) bool { return s == "-q" })...)
 		stayed <- end{exit, stderr}
 	}()
 	newest := uint64(0)
@@ -499,11 +532,14 @@ func TestStay(t *testing.T) {
 		p.Process.Kill()
 		p.Wait()
 	}
-	if e := <-stayed; e.exit != 0 || strings.Count(e.stderr, "a peer failed") != 2 || strings.Count(e.stderr, "resumed from a checkpoint") != 2 {
+	if e := <-stayed; e.exit != 0 || strings.Count(e.stderr, "a peer failed") != 2 ||
+		strings.Count(e.stderr, "resumed from a checkpoint") != 2 {
 		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, withoutEncoder(slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings))...)
+	must(t,
+		withoutEncoder(slices.Concat([]string{"train", "--shards", c.parts, "--method", "layer-wise", "--encoder",
+			"raw", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings))...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {

@@ -36,7 +36,8 @@ func (w tail) Write(b []byte) (int, error) {
 
 func (f *flock) start(t *testing.T, r int, more ...string) {
 	t.Helper()
-	args := slices.DeleteFunc(f.join(r, f.plan, append([]string{"--json", f.json(r), "--rejoin", "1m"}, more...)...), func(s string) bool { return s == "-q" })
+	args := slices.DeleteFunc(f.join(r, f.plan, append([]string{"--json", f.json(r), "--rejoin", "1m"}, more...)...),
+		func(s string) bool { return s == "-q" })
 	p := process(t, args...)
 	p.Stderr = tail{f, r}
 	p.Env = append(p.Env, f.env...)

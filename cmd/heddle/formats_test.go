@@ -28,15 +28,19 @@ func TestDGL(t *testing.T) {
 		must(t, "inspect", parts)
 		mustTrain(t, filepath.Join(dir, "run-"+name), "--shards", parts, "--encoder", "raw", "--transport", "memory")
 		if strings.HasPrefix(name, "typed") {
-			if text := must(t, "inspect", filepath.Join(parts, "part-1")); !strings.Contains(text, "relations (edges of each): ") {
+			if text := must(t, "inspect", filepath.Join(parts, "part-1")); !strings.Contains(text,
+				"relations (edges of each): ") {
 				t.Error(text)
 			}
-			mustTrain(t, filepath.Join(dir, "typed-"+name), "--shards", parts, "--method", "full-batch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+			mustTrain(t, filepath.Join(dir, "typed-"+name), "--shards", parts, "--method", "full-batch", "--model",
+				"rgcn", "--encoder", "raw", "--transport", "memory")
 		}
 		must(t, "export", "--shards", parts, "-o", back)
 		again := must(t, "import", "--dgl", filepath.Join(back, "small.json"), "-o", back+"-parts")
 		dense := regexp.MustCompile("bytes of features [0-9.]+, ") // as which DGL has features that are sparse
-		if cut := func(s string) string { return dense.ReplaceAllString(s[strings.Index(s, "\n")+1:], "") }; cut(again) != cut(text) {
+		if cut := func(s string) string {
+			return dense.ReplaceAllString(s[strings.Index(s, "\n")+1:], "")
+		}; cut(again) != cut(text) {
 			t.Errorf("%s: imported again it is\n%s, must be\n%s", name, again, text)
 		}
 	}
@@ -62,7 +66,8 @@ func TestLists(t *testing.T) {
 		must(t, "partition", "--data", out, "--parts", "3", "-o", out+"-parts")
 	}
 	stored := filepath.Join(dir, "el.graph")
-	if text := must(t, "import", "--edges", lists+"graph.el.zst", "-o", stored); !strings.Contains(text, "30 nodes, of ") {
+	if text := must(t, "import", "--edges", lists+"graph.el.zst", "-o", stored); !strings.Contains(text,
+		"30 nodes, of ") {
 		t.Errorf("import said %q", text)
 	}
 	if s, err := external.OpenGraph(stored); err != nil {
@@ -70,7 +75,8 @@ func TestLists(t *testing.T) {
 	} else if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	mustTrain(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "3"), "--peers", "2", "--policy", "random", "--encoder", "raw", "--transport", "memory")
+	mustTrain(t, filepath.Join(dir, "run"), "--data", filepath.Join(dir, "3"), "--peers", "2", "--policy", "random",
+		"--encoder", "raw", "--transport", "memory")
 }
 
 // TestClusterOrder trains on shards in cluster order: the same nodes, and nearly the same numbers.
@@ -88,7 +94,8 @@ func TestClusterOrder(t *testing.T) {
 		return figures(t, out+".json")
 	}
 	want, got := run("parts"), run("clusters", "--cluster-order")
-	if len(got.Loss) == 0 || len(got.Loss) != len(want.Loss) || math.Abs(*got.Loss[0]-*want.Loss[0]) > 1e-4**want.Loss[0] {
+	if len(got.Loss) == 0 || len(got.Loss) != len(want.Loss) ||
+		math.Abs(*got.Loss[0]-*want.Loss[0]) > 1e-4**want.Loss[0] {
 		t.Errorf("losses %v, must be %v", got.Loss, want.Loss)
 	}
 }
@@ -104,10 +111,14 @@ func TestFormatFaults(t *testing.T) {
 		{"import --dgl " + dir + " -o " + dir + "/x", []string{"no NAME.json"}},
 		{"import --dgl " + dglData + "random-2 --label-column none -o " + dir + "/x", []string{`column "none"`}},
 		{"import --dgl " + dglData + "random-2 --nodes n.csv -o " + dir + "/x", []string{"dgl", "nodes"}},
-		{"import --edges ../../graph/dataset/testdata/graph.mtx -o " + dir + "/x", []string{"graph.mtx", "format of edges must be", "own-data.md"}},
-		{"import --edges ../../graph/dataset/testdata/graph.el --num-nodes 3 -o " + dir + "/x", []string{"graph.el", "line 2"}},
-		{"import --edges ../../graph/dataset/testdata/graph.el --strict -o " + dir + "/x.graph", []string{"x.graph", "strict"}},
-		{"import --edges ../../graph/dataset/testdata/formats.py --edge-format text -o " + dir + "/x.graph", []string{"formats.py", "line 1"}},
+		{"import --edges ../../graph/dataset/testdata/graph.mtx -o " + dir + "/x",
+			[]string{"graph.mtx", "format of edges must be", "own-data.md"}},
+		{"import --edges ../../graph/dataset/testdata/graph.el --num-nodes 3 -o " + dir + "/x",
+			[]string{"graph.el", "line 2"}},
+		{"import --edges ../../graph/dataset/testdata/graph.el --strict -o " + dir + "/x.graph",
+			[]string{"x.graph", "strict"}},
+		{"import --edges ../../graph/dataset/testdata/formats.py --edge-format text -o " + dir + "/x.graph",
+			[]string{"formats.py", "line 1"}},
 		{"import --ogb " + dir + " -o " + dir + "/x", []string{"no raw/data.npz"}},
 		{"import --edges e.el --ogb o -o " + dir + "/x", []string{"edges", "ogb"}},
 		{"import --edges e.el --nodes n.csv --strict -o " + dir + "/x", []string{"nodes", "strict"}},

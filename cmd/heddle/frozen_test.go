@@ -26,55 +26,92 @@ var frozenPlans = []struct {
 	args  []string
 }{
 	{"retexo gcn adam pca", "sites", []int{1, 2, 3, 4}, []string{"--lr", "0.003"}},
-	{"retexo sage pca and classes", "sites", []int{1, 2, 3, 4}, []string{"--model", "sage", "--encoder", "pca:16+classes", "--lr", "0.003"}},
-	{"retexo sage adamw mlp scores", "sites", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "mlp", "--layer-output", "logits", "--solver", "adamw", "--residual", "--schedule", "cosine", "--keep-last", "--lr", "0.003"}},
-	{"retexo gat sgd raw", "sites", []int{1, 2, 4}, []string{"--model", "gat", "--heads", "4", "--attention-dropout", "0.2", "--encoder", "raw", "--solver", "sgd", "--momentum", "0.9", "--lr", "0.05", "--keep-last"}},
-	{"retexo gatv2 raw", "sites", []int{1, 2, 4}, []string{"--model", "gatv2", "--heads", "4", "--encoder", "raw", "--keep-last"}},
-	{"retexo gin local steps", "sites", []int{1, 2, 3, 4}, []string{"--model", "gin", "--hops", "2", "--local-steps", "3", "--class-weights", "balanced", "--rows", "int8", "--compress", "zstd", "--keep-last", "--lr", "0.003", "--dropout", "0.3"}},
-	{"retexo gcn few bytes", "sites", []int{1, 2, 4}, []string{"--rows", "int4", "--sums", "int16", "--updates", "int8"}},
-	{"retexo sage-pool inductive", "sites", []int{1, 2, 3, 4}, []string{"--model", "sage-pool", "--inductive", "--neighbours", "4", "--rows", "bf16", "--patience", "5", "--keep-last", "--lr", "0.003"}},
+	{"retexo sage pca and classes", "sites", []int{1, 2, 3, 4},
+		[]string{"--model", "sage", "--encoder", "pca:16+classes", "--lr", "0.003"}},
+	{"retexo sage adamw mlp scores", "sites", []int{1, 2, 4},
+		[]string{"--model", "sage", "--encoder", "mlp", "--layer-output", "logits", "--solver", "adamw", "--residual",
+			"--schedule", "cosine", "--keep-last", "--lr", "0.003"}},
+	{"retexo gat sgd raw", "sites", []int{1, 2, 4}, []string{"--model", "gat", "--heads", "4", "--attention-dropout",
+		"0.2", "--encoder", "raw", "--solver", "sgd", "--momentum", "0.9", "--lr", "0.05", "--keep-last"}},
+	{"retexo gatv2 raw", "sites", []int{1, 2, 4},
+		[]string{"--model", "gatv2", "--heads", "4", "--encoder", "raw", "--keep-last"}},
+	{"retexo gin local steps", "sites", []int{1, 2, 3, 4},
+		[]string{"--model", "gin", "--hops", "2", "--local-steps", "3", "--class-weights", "balanced", "--rows", "int8",
+			"--compress", "zstd", "--keep-last", "--lr", "0.003", "--dropout", "0.3"}},
+	{"retexo gcn few bytes", "sites", []int{1, 2, 4},
+		[]string{"--rows", "int4", "--sums", "int16", "--updates", "int8"}},
+	{"retexo sage-pool inductive", "sites", []int{1, 2, 3, 4}, []string{"--model", "sage-pool", "--inductive",
+		"--neighbours", "4", "--rows", "bf16", "--patience", "5", "--keep-last", "--lr", "0.003"}},
 	{"retexo gcn secure sums", "sites", []int{3, 4}, []string{"--lr", "0.003", "--secure-sums", "on"}},
 	{"retexo sage several", "several", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "raw"}},
 	{"retexo sage prices", "prices", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "raw"}},
-	{"retexo gcn as the paper", "sites", []int{1, 2, 4}, []string{"--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last"}},
+	{"retexo gcn as the paper", "sites", []int{1, 2, 4}, []string{"--method", "layer-wise", "--encoder", "raw",
+		"--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last"}},
 	{"retexo sage links", "sites", []int{1, 2, 4}, []string{"--model", "sage", "--task", "links"}},
 	{"frugal", "sites", []int{1, 2, 3, 4}, []string{"--method", "class-means"}},
 	{"frugal secure sums", "sites", []int{3, 4}, []string{"--method", "class-means", "--secure-sums", "on"}},
-	{"frugal labels", "sites", []int{1, 2, 4}, []string{"--method", "class-means", "--class-target", "labels", "--leave-one-out", "true", "--random-features", "16"}},
-	{"frugal rounds", "sites", []int{1, 2, 4}, []string{"--method", "class-means", "--class-rounds", "2", "--leave-one-out", "true", "--metric", "macro-f1"}},
+	{"frugal labels", "sites", []int{1, 2, 4}, []string{"--method", "class-means", "--class-target", "labels",
+		"--leave-one-out", "true", "--random-features", "16"}},
+	{"frugal rounds", "sites", []int{1, 2, 4},
+		[]string{"--method", "class-means", "--class-rounds", "2", "--leave-one-out", "true", "--metric", "macro-f1"}},
 	{"frugal inductive", "sites", []int{2, 4}, []string{"--method", "class-means", "--inductive"}},
 	{"frugal bare", "bare", []int{1, 2, 4}, []string{"--method", "class-means"}},
 	{"frugal several", "several", []int{1, 2, 4}, []string{"--method", "class-means"}},
 	{"frugal prices", "prices", []int{1, 2, 4}, []string{"--method", "class-means"}},
 	{"frugal typed", "typed", []int{1, 2, 4}, []string{"--method", "class-means"}},
-	{"standalone gat", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "gat", "--encoder", "raw", "--norm", "layer"}},
-	{"standalone sign", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "sign", "--encoder", "raw", "--correct-smooth", "10"}},
-	{"standalone mlp sgd", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "mlp", "--encoder", "raw", "--solver", "sgd", "--metric", "macro-f1"}},
-	{"fullbatch gcn", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--encoder", "raw", "--fetch", "sar", "--label-inputs", "0.5"}},
-	{"fullbatch sage batch norm", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw", "--norm", "batch", "--exchange", "cover"}},
-	{"fullbatch gat", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gat", "--encoder", "raw", "--fetch", "sar"}},
-	{"fullbatch gatv2", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gatv2", "--heads", "4", "--encoder", "raw"}},
-	{"fullbatch gin none", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gin", "--encoder", "raw", "--boundary", "none"}},
-	{"fullbatch gine", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gine", "--encoder", "raw"}},
-	{"fullbatch sage-pool", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage-pool", "--encoder", "raw", "--fetch", "oneshot"}},
-	{"fullbatch gcn sampled", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--encoder", "raw", "--boundary", "sample:0.5", "--fetch", "sar"}},
-	{"fullbatch appnp", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "appnp", "--hops", "4", "--encoder", "raw"}},
-	{"fullbatch rgcn", "typed", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "rgcn", "--bases", "1", "--encoder", "raw", "--hidden", "16", "--dropout", "0", "--decay", "0"}},
-	{"fullbatch rsage", "typed", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "rsage", "--encoder", "raw"}},
-	{"fullbatch rgat", "typed", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "rgat", "--heads", "4", "--bases", "2", "--encoder", "raw"}},
-	{"fullbatch embedding", "bare", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "embedding:8"}},
-	{"fullbatch several", "several", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw"}},
-	{"fullbatch prices", "prices", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw"}},
-	{"fullbatch inductive", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw", "--inductive"}},
-	{"fullbatch links", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder", "raw", "--task", "links", "--decoder", "distmult"}},
-	{"minibatch neighbour", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "sage", "--batch-size", "16", "--fanouts", "4,3"}},
-	{"minibatch labor", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "gcn", "--batch-size", "16", "--fanouts", "4,3", "--sampler", "labor"}},
-	{"minibatch links", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "sage", "--batch-size", "1024", "--fanouts", "4,3", "--rounds", "3", "--task", "links", "--decoder", "mlp"}},
-	{"minibatch rsage", "typed", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "rsage", "--batch-size", "16", "--fanouts", "4,3"}},
+	{"standalone gat", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "gat",
+		"--encoder", "raw", "--norm", "layer"}},
+	{"standalone sign", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "sign",
+		"--encoder", "raw", "--correct-smooth", "10"}},
+	{"standalone mlp sgd", "sites", []int{1}, []string{"--method", "full-batch", "--peers", "1", "--model", "mlp",
+		"--encoder", "raw", "--solver", "sgd", "--metric", "macro-f1"}},
+	{"fullbatch gcn", "sites", []int{1, 2, 3, 4},
+		[]string{"--method", "full-batch", "--encoder", "raw", "--fetch", "sar", "--label-inputs", "0.5"}},
+	{"fullbatch sage batch norm", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "sage",
+		"--encoder", "raw", "--norm", "batch", "--exchange", "cover"}},
+	{"fullbatch gat", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gat", "--encoder", "raw",
+		"--fetch", "sar"}},
+	{"fullbatch gatv2", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gatv2", "--heads", "4",
+		"--encoder", "raw"}},
+	{"fullbatch gin none", "sites", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "gin", "--encoder", "raw", "--boundary", "none"}},
+	{"fullbatch gine", "sites", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "gine", "--encoder", "raw"}},
+	{"fullbatch sage-pool", "sites", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "sage-pool", "--encoder", "raw", "--fetch", "oneshot"}},
+	{"fullbatch gcn sampled", "sites", []int{1, 2, 3, 4},
+		[]string{"--method", "full-batch", "--encoder", "raw", "--boundary", "sample:0.5", "--fetch", "sar"}},
+	{"fullbatch appnp", "sites", []int{1, 2, 3, 4},
+		[]string{"--method", "full-batch", "--model", "appnp", "--hops", "4", "--encoder", "raw"}},
+	{"fullbatch rgcn", "typed", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "rgcn", "--bases", "1",
+		"--encoder", "raw", "--hidden", "16", "--dropout", "0", "--decay", "0"}},
+	{"fullbatch rsage", "typed", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "rsage", "--encoder", "raw"}},
+	{"fullbatch rgat", "typed", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "rgat", "--heads", "4",
+		"--bases", "2", "--encoder", "raw"}},
+	{"fullbatch embedding", "bare", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "sage", "--encoder", "embedding:8"}},
+	{"fullbatch several", "several", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "sage", "--encoder", "raw"}},
+	{"fullbatch prices", "prices", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "sage", "--encoder", "raw"}},
+	{"fullbatch inductive", "sites", []int{1, 2, 4},
+		[]string{"--method", "full-batch", "--model", "sage", "--encoder", "raw", "--inductive"}},
+	{"fullbatch links", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "sage", "--encoder",
+		"raw", "--task", "links", "--decoder", "distmult"}},
+	{"minibatch neighbour", "sites", []int{1, 2, 4},
+		[]string{"--method", "mini-batch", "--model", "sage", "--batch-size", "16", "--fanouts", "4,3"}},
+	{"minibatch labor", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "gcn", "--batch-size",
+		"16", "--fanouts", "4,3", "--sampler", "labor"}},
+	{"minibatch links", "sites", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "sage", "--batch-size",
+		"1024", "--fanouts", "4,3", "--rounds", "3", "--task", "links", "--decoder", "mlp"}},
+	{"minibatch rsage", "typed", []int{1, 2, 4}, []string{"--method", "mini-batch", "--model", "rsage", "--batch-size",
+		"16", "--fanouts", "4,3"}},
 }
 
 // TestFrozen: a plan gives the tensors, predictions, bytes of each kind and validation figure that it gave when
-// testdata/frozen.txt was written, to the bit. The plain kernels make the values, so that they are those of any processor.
+// testdata/frozen.txt was written, to the bit. The plain kernels make the values, so that they are those of any
+// processor.
 func TestFrozen(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the values are those of amd64")
@@ -83,7 +120,8 @@ func TestFrozen(t *testing.T) {
 		t.Skip("SKIPPED: some seconds long")
 	}
 	t.Parallel()
-	data := map[string]string{"sites": sites(t), "typed": typedSites(t), "bare": bareSites(t), "several": severalSites(t), "prices": filepath.Join(priceTables(t, 400), "data")}
+	data := map[string]string{"sites": sites(t), "typed": typedSites(t), "bare": bareSites(t),
+		"several": severalSites(t), "prices": filepath.Join(priceTables(t, 400), "data")}
 	const file = "testdata/frozen.txt"
 	want := map[string]string{}
 	for line := range strings.Lines(string(contents(t, file))) {
@@ -137,7 +175,8 @@ func frozenRun(t *testing.T, name, data string, peers int, settings []string) st
 			t.Fatalf("%s: %v\n%s", name, err, text)
 		}
 	}
-	args := []string{"train", "-o", out, "--data", data, "--transport", "memory", "--policy", "random", "--peers", fmt.Sprint(peers)}
+	args := []string{"train", "-o", out, "--data", data, "--transport", "memory", "--policy", "random", "--peers",
+		fmt.Sprint(peers)}
 	switch how, _, _ := strings.Cut(name, " "); {
 	case how == "frugal" || how == "auto":
 		args = append(args, "-q")
@@ -180,13 +219,15 @@ func frozenRun(t *testing.T, name, data string, peers int, settings []string) st
 const frozenPhones = `"exchanges":12,"rounds":2,"simulated_seconds":1.878440152,"accuracy":0.8715139442231076,"late_shares":0,` +
 	`"bytes":{"shares":665920,"lost":0,"sums":573760,"frames":24960,"sites":94222}`
 
-// TestFrozenPhones: phones by simulated time give the accuracy, bytes and seconds that they gave when frozenPhones was written.
+// TestFrozenPhones: phones by simulated time give the accuracy, bytes and seconds that they gave when frozenPhones was
+// written.
 func TestFrozenPhones(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("SKIPPED: the values are those of amd64")
 	}
 	t.Parallel()
-	c := process(t, "simulate", "--phones", "40", "--sites", "3", "--rounds", "2", "--all-rounds", "--least-leaves", "5", "--trace", "always", "--json")
+	c := process(t, "simulate", "--phones", "40", "--sites", "3", "--rounds", "2", "--all-rounds", "--least-leaves",
+		"5", "--trace", "always", "--json")
 	c.Env = append(c.Env, "HEDDLE_KERNELS=generic")
 	text, err := c.Output()
 	if err != nil {

@@ -14,20 +14,22 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// everyWay trains by settings over each transport and number of processes, with quic over QUIC only, and by alone at one
-// peer with the complete graph. All ways must give the same bits, and alone the same losses within tolerance, relative. It
-// returns the data, their parts, and the folder of the runs: "memory" is one of them.
+// everyWay trains by settings over each transport and number of processes, with quic over QUIC only, and by alone at
+// one peer with the complete graph. All ways must give the same bits, and alone the same losses within tolerance,
+// relative. It returns the data, their parts, and the folder of the runs: "memory" is one of them.
 func everyWay(t *testing.T, settings, quic, alone []string, tolerance float64) (data, parts, dir string) {
 	t.Helper()
 	data, dir = sites(t), t.TempDir()
 	parts = filepath.Join(dir, "parts")
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
-	mustTrain(t, filepath.Join(dir, "memory"), slices.Concat(settings, []string{"--shards", parts, "--transport", "memory"})...)
+	mustTrain(t, filepath.Join(dir, "memory"),
+		slices.Concat(settings, []string{"--shards", parts, "--transport", "memory"})...)
 	mustTrain(t, filepath.Join(dir, "quic"), slices.Concat(settings, quic, []string{"--shards", parts})...)
 	processes(t, parts, 3, filepath.Join(dir, "join"), settings...)
 	mustTrain(t, filepath.Join(dir, "alone"), slices.Concat(alone, []string{"--data", data})...)
 
-	want, first := contents(t, filepath.Join(dir, "memory", "model.safetensors")), figures(t, filepath.Join(dir, "memory", "result.json"))
+	want, first := contents(t, filepath.Join(dir, "memory", "model.safetensors")),
+		figures(t, filepath.Join(dir, "memory", "result.json"))
 	for _, name := range []string{"quic", "join-0", "join-1", "join-2"} {
 		if !bytes.Equal(contents(t, filepath.Join(dir, name, "model.safetensors")), want) {
 			t.Errorf("%s: another model than in memory", name)
@@ -51,9 +53,12 @@ func everyWay(t *testing.T, settings, quic, alone []string, tolerance float64) (
 // the curve is that of one peer with the complete graph.
 func TestFullbatch(t *testing.T) {
 	t.Parallel()
-	settings := []string{"--method", "full-batch", "--encoder", "raw", "--model", "gat", "--order", "fixed", "--fetch", "sar"}
-	_, _, dir := everyWay(t, settings, []string{"--prefetch", "0"}, []string{"--method", "full-batch", "--peers", "1", "--encoder", "raw", "--model", "gat"}, 1e-4)
-	first, alone := figures(t, filepath.Join(dir, "memory", "result.json")), figures(t, filepath.Join(dir, "alone", "result.json"))
+	settings := []string{"--method", "full-batch", "--encoder", "raw", "--model", "gat", "--order", "fixed", "--fetch",
+		"sar"}
+	_, _, dir := everyWay(t, settings, []string{"--prefetch", "0"},
+		[]string{"--method", "full-batch", "--peers", "1", "--encoder", "raw", "--model", "gat"}, 1e-4)
+	first, alone := figures(t, filepath.Join(dir, "memory", "result.json")),
+		figures(t, filepath.Join(dir, "alone", "result.json"))
 	equal(t, "test accuracy", *first.Test, *alone.Test)
 }
 
@@ -66,7 +71,9 @@ func TestBoundaryByTransport(t *testing.T) {
 		var want []byte
 		for _, way := range [][]string{{"--transport", "memory"}, {"--carrier", "quic"}, {"--carrier", "tcp"}} {
 			out := filepath.Join(dir, way[1]+boundary[:5])
-			mustTrain(t, out, slices.Concat([]string{"--data", data, "--peers", "3", "--method", "full-batch", "--encoder", "raw", "--order", "fixed", "--boundary", boundary, "--rows", "bf16"}, way)...)
+			mustTrain(t, out,
+				slices.Concat([]string{"--data", data, "--peers", "3", "--method", "full-batch", "--encoder", "raw",
+					"--order", "fixed", "--boundary", boundary, "--rows", "bf16"}, way)...)
 			if got := contents(t, filepath.Join(out, "model.safetensors")); want == nil {
 				want = got
 			} else if !bytes.Equal(got, want) {
@@ -76,16 +83,17 @@ func TestBoundaryByTransport(t *testing.T) {
 	}
 }
 
-// stays runs two peers with the given number of parts, all but the first at the second peer, which is killed in the midst of
-// a run and loses its checkpoints, which both write every so many rounds. The other waits; when the failed one is back it fetches the state of the run, and both
-// must continue to the model of an undisturbed run.
+// stays runs two peers with the given number of parts, all but the first at the second peer, which is killed in the
+// midst of a run and loses its checkpoints, which both write every so many rounds. The other waits; when the failed one
+// is back it fetches the state of the run, and both must continue to the model of an undisturbed run.
 func stays(t *testing.T, parts int, every string, settings ...string) {
 	t.Helper()
 	c := newCrew(t, 2)
 	c.own = []string{"--checkpoint-every", every}
 	folder := filepath.Join(c.dir, "cut")
 	must(t, "partition", "--data", sites(t), "--parts", fmt.Sprint(parts), "-o", folder)
-	plan := c.plan(t, c.members, slices.Concat(settings, []string{"--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp"})...)
+	plan := c.plan(t, c.members,
+		slices.Concat(settings, []string{"--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--carrier", "tcp"})...)
 	state := func(r, life int) string { return filepath.Join(c.dir, fmt.Sprintf("state-%d-%d", r, life)) }
 	var of []string
 	for n := range parts {
@@ -97,13 +105,15 @@ func stays(t *testing.T, parts int, every string, settings ...string) {
 	}
 	stayed := make(chan end)
 	go func() {
-		args := slices.DeleteFunc(c.join(0, plan, "--shard", of[0], "--state", state(0, 0), "--rejoin", "1m"), func(s string) bool { return s == "-q" })
+		args := slices.DeleteFunc(c.join(0, plan, "--shard", of[0], "--state", state(0, 0), "--rejoin", "1m"),
+			func(s string) bool { return s == "-q" })
 		exit, _, stderr := call(t.Context(), args...)
 		stayed <- end{exit, stderr}
 	}()
 	for life := range 2 {
-		p := process(t, "join", "--plan", plan, "--shard", strings.Join(of[1:], ","), "--identity", c.key(1), "-q", "--wait", "20s",
-			"-o", filepath.Join(c.dir, "out-1"), "--state", state(1, life), "--checkpoint-every", every)
+		p := process(t, "join", "--plan", plan, "--shard", strings.Join(of[1:], ","), "--identity", c.key(1), "-q",
+			"--wait", "20s", "-o", filepath.Join(c.dir, "out-1"), "--state", state(1, life), "--checkpoint-every",
+			every)
 		if err := p.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +138,8 @@ func stays(t *testing.T, parts int, every string, settings ...string) {
 		t.Fatalf("the peer that stayed: exit %d: %s", e.exit, e.stderr)
 	}
 	whole := filepath.Join(c.dir, "whole")
-	must(t, slices.Concat([]string{"train", "--shards", folder, "--peers", "2", "--hidden", "8", "--transport", "memory", "-q", "-o", whole}, settings)...)
+	must(t, slices.Concat([]string{"train", "--shards", folder, "--peers", "2", "--hidden", "8", "--transport",
+		"memory", "-q", "-o", whole}, settings)...)
 	want := contents(t, filepath.Join(whole, "model.safetensors"))
 	for r := range 2 {
 		if !bytes.Equal(contents(t, filepath.Join(c.dir, fmt.Sprintf("out-%d", r), "model.safetensors")), want) {

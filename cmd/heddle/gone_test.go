@@ -18,10 +18,11 @@ var goneSettings = strings.Fields(`mode preset balanced label_augmentation leave
 	link_relations loss quantile relation_fanouts round_limit straggler warmup with_replacement`)
 
 // aboutPrivacy are those of them on which privacy rested: whoever asks for one must not be led to another one.
-var aboutPrivacy = []string{"label_epsilon", "clip_means", "update_norm", "least_in_sum", "min_peers", "colluding", "failed_rows"}
+var aboutPrivacy = []string{"label_epsilon", "clip_means", "update_norm", "least_in_sum", "min_peers", "colluding",
+	"failed_rows"}
 
-// TestGoneSettings: a setting that is no more is refused as unknown, as a flag and in a text, and none about privacy is answered
-// by the name of another one.
+// TestGoneSettings: a setting that is no more is refused as unknown, as a flag and in a text, and none about privacy is
+// answered by the name of another one.
 func TestGoneSettings(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
@@ -41,7 +42,8 @@ func TestGoneSettings(t *testing.T) {
 			name + ": 1\n":                       `unknown field "` + name + `"`,
 			"experimental:\n  " + name + ": 1\n": name + ": unknown setting",
 		} {
-			for _, args := range [][]string{{"train", "--data", c.dir, "--config", write(t, text)}, c.join(0, write(t, text+plan))} {
+			for _, args := range [][]string{{"train", "--data", c.dir, "--config", write(t, text)},
+				c.join(0, write(t, text+plan))} {
 				exit, _, stderr := call(t.Context(), args...)
 				if exit != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "did you mean") {
 					t.Errorf("%s with %q: exit %d, must refuse it by %q: %s", args[0], text, exit, want, stderr)
@@ -56,14 +58,18 @@ func TestGonePolicyFields(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
 	plan := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)))
-	const policy = "federation: f\nmethods: [layer-wise]\nencoders: [raw]\nlayer_outputs: [hidden]\nmin_members: 2\nmin_members_in_sum: 2\n"
+	const policy = "federation: f\nmethods: [layer-wise]\nencoders: [raw]\nlayer_outputs: [hidden]\nmin_members: 2\n" +
+		"min_members_in_sum: 2\n"
 	check := func(text string) []string {
-		return []string{"check", "--plan", plan, "--shard", filepath.Join(c.parts, "part-0"), "--policy", write(t, text)}
+		return []string{"check", "--plan", plan, "--shard", filepath.Join(c.parts, "part-0"), "--policy",
+			write(t, text)}
 	}
 	must(t, check(policy)...)
-	for _, name := range []string{"modes", "solvers", "presets", "failures", "least_in_sum", "min_peers", "max_label_epsilon", "label_epsilon", "clip_means"} {
+	for _, name := range []string{"modes", "solvers", "presets", "failures", "least_in_sum", "min_peers",
+		"max_label_epsilon", "label_epsilon", "clip_means"} {
 		exit, _, stderr := call(t.Context(), check(policy+name+": 1\n")...)
-		if exit != 2 || !strings.Contains(stderr, `unknown field "`+name+`"`) || strings.Contains(stderr, "did you mean") {
+		if exit != 2 || !strings.Contains(stderr, `unknown field "`+name+`"`) ||
+			strings.Contains(stderr, "did you mean") {
 			t.Errorf("%s: exit %d, %s", name, exit, stderr)
 		}
 	}
@@ -79,7 +85,8 @@ func TestSettingsOfOneSite(t *testing.T) {
 		plans[method] = c.plan(t, c.members, "--port", port, "--method", method)
 	}
 	help := must(t, "join", "--help")
-	for name, method := range map[string]string{"memory": "full-batch", "prefetch": "full-batch", "checkpoint_every": "full-batch", "feature_cache": "mini-batch"} {
+	for name, method := range map[string]string{"memory": "full-batch", "prefetch": "full-batch",
+		"checkpoint_every": "full-batch", "feature_cache": "mini-batch"} {
 		flag := "--" + strings.ReplaceAll(name, "_", "-")
 		if !strings.Contains(help, " "+flag+" ") {
 			t.Errorf("heddle join --help has no %s", flag)
@@ -94,18 +101,22 @@ func TestSettingsOfOneSite(t *testing.T) {
 		refuse(t, 2, want, c.join(0, site)...)
 		refuse(t, 2, want, "check", "--plan", site, "--shard", filepath.Join(c.parts, "part-0"))
 		refuse(t, 2, []string{name + " must be at least"}, c.join(0, plans[method], flag, "-7")...)
-		refuse(t, 1, []string{"site-1"}, c.join(0, plans[method], flag, "5", "--wait", "1ms")...) // it is taken, and nobody else is there
+		// it is taken, and nobody else is there
+		refuse(t, 1, []string{"site-1"}, c.join(0, plans[method], flag, "5", "--wait", "1ms")...)
 	}
-	refuse(t, 2, []string{"feature_cache: unknown setting of full-batch; it belongs to mini-batch"}, c.join(0, plans["full-batch"], "--feature-cache", "5")...)
+	refuse(t, 2, []string{"feature_cache: unknown setting of full-batch; it belongs to mini-batch"},
+		c.join(0, plans["full-batch"], "--feature-cache", "5")...)
 }
 
-// TestMethodOfLinks: on one machine links are learned by all layers at once, between sites by one layer after the other.
+// TestMethodOfLinks: on one machine links are learned by all layers at once, between sites by one layer after the
+// other.
 func TestMethodOfLinks(t *testing.T) {
 	t.Parallel()
 	if text := must(t, "plan", "--task", "links"); !strings.Contains(text, "method: layer-wise\n") {
 		t.Errorf("a plan for sites must be of method layer-wise:\n%s", text)
 	}
 	out := filepath.Join(t.TempDir(), "run")
-	must(t, "train", "--data", sites(t), "--task", "links", "--rounds", "2", "--hidden", "4", "--transport", "memory", "-q", "-o", out)
+	must(t, "train", "--data", sites(t), "--task", "links", "--rounds", "2", "--hidden", "4", "--transport", "memory",
+		"-q", "-o", out)
 	equal(t, "method", figures(t, filepath.Join(out, "result.json")).Method, "full-batch")
 }

@@ -24,7 +24,8 @@ func TestHelpIsShort(t *testing.T) {
 				text, _, _ = strings.Cut(text, ":")
 			}
 			if n := len([]rune(text)); n > 60 || strings.HasSuffix(text, ".") {
-				t.Errorf("%s --%s: help must be a phrase of at most 60 characters (got %d: %q)", c.CommandPath(), f.Name, n, text)
+				t.Errorf("%s --%s: help must be a phrase of at most 60 characters (got %d: %q)", c.CommandPath(),
+					f.Name, n, text)
 			}
 		})
 		for _, sub := range c.Commands() {

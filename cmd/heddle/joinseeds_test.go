@@ -30,8 +30,8 @@ func (c *crew) together(t *testing.T, plan, command string) string {
 	return text
 }
 
-// TestJoinSeeds: a plan of several runs is one approval and one command; each run is that of a plan with its seed, all sites
-// keep the model that validates best, and repeating the command reads the runs from their checkpoints.
+// TestJoinSeeds: a plan of several runs is one approval and one command; each run is that of a plan with its seed, all
+// sites keep the model that validates best, and repeating the command reads the runs from their checkpoints.
 func TestJoinSeeds(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
@@ -39,10 +39,12 @@ func TestJoinSeeds(t *testing.T) {
 	plan := c.plan(t, c.members, append(settings, "--seed", "4", "--seeds", "2")...)
 	text := c.together(t, plan, "compare")
 	all := figures(t, filepath.Join(c.dir, "out-0", "result.json"))
-	if len(all.Runs) != 2 || all.Runs[0].Seed != 4 || all.Runs[1].Seed != 5 || all.Runs[0].Chosen == all.Runs[1].Chosen {
+	if len(all.Runs) != 2 || all.Runs[0].Seed != 4 || all.Runs[1].Seed != 5 ||
+		all.Runs[0].Chosen == all.Runs[1].Chosen {
 		t.Fatalf("runs are %+v", all.Runs)
 	}
-	if mean := (*all.Runs[0].Test + *all.Runs[1].Test) / 2; math.Abs(*all.TestRuns.Mean-mean) > 1e-12 || !strings.Contains(text, "mean ± deviation") {
+	if mean := (*all.Runs[0].Test + *all.Runs[1].Test) / 2; math.Abs(*all.TestRuns.Mean-mean) > 1e-12 ||
+		!strings.Contains(text, "mean ± deviation") {
 		t.Errorf("mean is %v, must be %v, and printed:\n%s", *all.TestRuns.Mean, mean, text)
 	}
 	chosen := all.Runs[0]
@@ -57,7 +59,8 @@ func TestJoinSeeds(t *testing.T) {
 		t.Error("both sites must have the same model")
 	}
 	var paid struct{ Runs int }
-	if err := json.Unmarshal(contents(t, filepath.Join(c.dir, "out-0", "compare.json")), &paid); err != nil || paid.Runs != 2 || !strings.Contains(text, "2 runs, ") {
+	if err := json.Unmarshal(contents(t, filepath.Join(c.dir, "out-0", "compare.json")), &paid); err != nil ||
+		paid.Runs != 2 || !strings.Contains(text, "2 runs, ") {
 		t.Errorf("the comparison is over %d runs, must be 2 (%v)\n%s", paid.Runs, err, text)
 	}
 	c.together(t, plan, "join")

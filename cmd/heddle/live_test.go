@@ -46,7 +46,8 @@ func until(t *testing.T, url string, wanted func(status int, body string) bool) 
 func watched(t *testing.T, settings ...string) (url string, last func(), wait func() error) {
 	t.Helper()
 	c := newCrew(t, 3)
-	plan, at := c.plan(t, c.members, append([]string{"--port", fmt.Sprint(testenv.FreePorts(t, 3))}, settings...)...), "127.0.0.1:"+fmt.Sprint(testenv.FreePorts(t, 1))
+	plan, at := c.plan(t, c.members, append([]string{"--port", fmt.Sprint(testenv.FreePorts(t, 3))}, settings...)...),
+		"127.0.0.1:"+fmt.Sprint(testenv.FreePorts(t, 1))
 	c.own = []string{"--checkpoint-every", "5"}
 	ctx, cancel := context.WithCancel(t.Context())
 	ends := make(chan error, 3)
@@ -85,7 +86,8 @@ func TestLivePage(t *testing.T) {
 	t.Parallel()
 	url, last, wait := watched(t, "--rounds", "30")
 	until(t, url+"/", func(status int, body string) bool {
-		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "site-2 is ") && strings.Contains(body, "Audit log")
+		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "site-2 is ") &&
+			strings.Contains(body, "Audit log")
 	})
 	if status, body := fetched(url + "/readyz"); status != 503 || !strings.Contains(body, "waiting") {
 		t.Errorf("while a site is missing readyz must be 503 (got %d, %s)", status, body)
@@ -104,8 +106,9 @@ func TestLivePage(t *testing.T) {
 		}
 		text += news.Main
 	}
-	for _, want := range []string{"connected: 3 of 3 sites", "3 of 3 sites are connected", "training loss by round", "Bytes and messages sent",
-		"1: began", "connected  site-2", "bytes by reduce", "is trained: validation", "The run is complete"} {
+	for _, want := range []string{"connected: 3 of 3 sites", "3 of 3 sites are connected", "training loss by round",
+		"Bytes and messages sent", "1: began", "connected  site-2", "bytes by reduce", "is trained: validation",
+		"The run is complete"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the news have no %q", want)
 		}

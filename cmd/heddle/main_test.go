@@ -60,7 +60,8 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 func sites(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "sites")
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},
+		rng.New(3))
 	if err := dataset.Write(dir, g); err != nil {
 		t.Fatal(err)
 	}

@@ -185,7 +185,8 @@ func podsIn(t *testing.T, file string) (of podsOf) {
 		equal(t, file+": runtime", trained.RuntimeRef.Name, made.Metadata.Name)
 		equal(t, file+": kind of the runtime", trained.RuntimeRef.Kind, "TrainingRuntime")
 		trainer := r.Template.Spec.ReplicatedJobs[0]
-		equal(t, file+": step", trainer.Template.Metadata.Labels["trainer.kubeflow.org/trainjob-ancestor-step"], "trainer")
+		equal(t, file+": step", trainer.Template.Metadata.Labels["trainer.kubeflow.org/trainjob-ancestor-step"],
+			"trainer")
 		equal(t, file+": nodes", trained.Trainer.NumNodes, r.MLPolicy.NumNodes)
 		c := &of.job.Template.Spec.Containers[0]
 		equal(t, file+": container", c.Name, trainer.Name) // whose command the TrainJob gives

@@ -20,7 +20,8 @@ const hospitalTables = "../../examples/hospitals/sites"
 func threeSites(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	names = []string{"north", "south", "west"}
-	args := []string{"plan", "--method", "layer-wise", "--encoder", "pca:3", "-o", filepath.Join(dir, "plan.yaml"), "--port", fmt.Sprint(testenv.FreePorts(t, 2))}
+	args := []string{"plan", "--method", "layer-wise", "--encoder", "pca:3", "-o", filepath.Join(dir, "plan.yaml"),
+		"--port", fmt.Sprint(testenv.FreePorts(t, 2))}
 	for k, name := range names {
 		id := strings.TrimSpace(must(t, "init", "--identity", filepath.Join(dir, name+".key")))
 		if k < 2 { // the third dials out only
@@ -61,8 +62,9 @@ func TestMeetTypes(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
 	names := threeSites(t, dir)
-	files := map[string]string{"west-drug": "id,dose\n", "north-patient": "id,age,outcome\n", "south-patient": "id,age,outcome\n",
-		"north-takes": "patient,drug,at,days\n", "south-takes": "patient,drug,at,days\n"}
+	files := map[string]string{"west-drug": "id,dose\n", "north-patient": "id,age,outcome\n",
+		"south-patient": "id,age,outcome\n", "north-takes": "patient,drug,at,days\n",
+		"south-takes": "patient,drug,at,days\n"}
 	for i := range 8 {
 		files["west-drug"] += fmt.Sprintf("d%d,%d\n", i, 10*i)
 	}
@@ -79,15 +81,18 @@ func TestMeetTypes(t *testing.T) {
 		}
 	}
 	run := func(name string) (int, string, string) {
-		args := []string{"match", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--wait", "30s", "--out", at("%s", name)}
+		args := []string{"match", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--wait", "30s", "--out",
+			at("%s", name)}
 		if name == "west" {
 			return call(t.Context(), append(args, "--nodes", "drug="+at("west-drug.csv"))...)
 		}
-		return call(t.Context(), append(args, "--nodes", "patient="+at("%s-patient.csv", name), "--edges", "patient-takes-drug="+at("%s-takes.csv", name),
-			"--label-column", "outcome", "--target-site-column", "at", "--edge-columns", "days")...)
+		return call(t.Context(), append(args, "--nodes", "patient="+at("%s-patient.csv", name), "--edges",
+			"patient-takes-drug="+at("%s-takes.csv", name), "--label-column", "outcome", "--target-site-column", "at",
+			"--edge-columns", "days")...)
 	}
 	for name, e := range atOnce(names, run) {
-		line := map[bool]string{true: "type drug: 8 nodes, 1 feature", false: "relation patient-takes-drug: 0 listed"}[name == "west"]
+		line := map[bool]string{true: "type drug: 8 nodes, 1 feature",
+			false: "relation patient-takes-drug: 0 listed"}[name == "west"]
 		if name != "west" {
 			line = "type patient: 30 nodes, 1 feature"
 		}
@@ -103,8 +108,8 @@ func TestMeetTypes(t *testing.T) {
 		}
 	}
 	gather(t, at("parts"), at("north"), at("south"), at("west"))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--method", "full-batch", "--model", "rgcn", "--rounds", "60", "--seed", "1", "-q",
-		"--out", at("together"), "--json", at("together/result.json"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--method", "full-batch", "--model", "rgcn",
+		"--rounds", "60", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
 	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.Test > 0.8) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.Test, r.Bytes.Halo)
 	}
@@ -118,8 +123,9 @@ func TestMeet(t *testing.T) {
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
 	names := threeSites(t, dir)
 	meet := func(name string, more ...string) (int, string, string) {
-		args := []string{"match", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--source-column", "patient", "--target-column", "contact",
-			"--target-site-column", "hospital", "--label-column", "readmitted", "--wait", "30s"}
+		args := []string{"match", "--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--source-column",
+			"patient", "--target-column", "contact", "--target-site-column", "hospital", "--label-column", "readmitted",
+			"--wait", "30s"}
 		for flag, file := range map[string]string{"--nodes": "-patients.csv", "--edges": "-contacts.csv"} {
 			if !slices.Contains(more, flag) { // each is given once
 				args = append(args, flag, filepath.Join(hospitalTables, name+file))
@@ -130,7 +136,9 @@ func TestMeet(t *testing.T) {
 	all := func(more func(name string) []string) map[string]ended {
 		return atOnce(names, func(name string) (int, string, string) { return meet(name, more(name)...) })
 	}
-	for name, e := range all(func(name string) []string { return []string{"--out", at("%s", name), "--audit", at("%s.log", name)} }) {
+	for name, e := range all(func(name string) []string {
+		return []string{"--out", at("%s", name), "--audit", at("%s.log", name)}
+	}) {
 		if e.exit != 0 || !strings.Contains(e.out, "of 360 nodes") {
 			t.Fatalf("%s: exit %d\n%s%s", name, e.exit, e.out, e.errors)
 		}
@@ -139,26 +147,31 @@ func TestMeet(t *testing.T) {
 		facts, _, _ = strings.Cut(facts, "\n  "+map[bool]string{true: "south", false: "north"}[name == "north"]+": ")
 		part := at("%s/part-%d", name, slices.Index(names, name))
 		moved := filepath.Join(t.TempDir(), filepath.Base(part)) // without import.json
-		for from, to := range map[string]string{part: moved, at("%s/manifest.json", name): filepath.Join(filepath.Dir(moved), "manifest.json")} {
+		for from, to := range map[string]string{part: moved,
+			at("%s/manifest.json", name): filepath.Join(filepath.Dir(moved), "manifest.json")} {
 			if err := os.WriteFile(to, contents(t, from), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for _, path := range []string{part, at("%s", name), moved} {
-			if text := must(t, "inspect", path); !strings.Contains(text, facts) || !strings.Contains(facts, "nodes of each site: north 157, south 122, west 81") {
+			if text := must(t, "inspect", path); !strings.Contains(text, facts) ||
+				!strings.Contains(facts, "nodes of each site: north 157, south 122, west 81") {
 				t.Errorf("%s: inspect says\n%s\nmeet said\n%s", name, text, facts)
 			}
 		}
 	}
 	gather(t, at("parts"), at("north"), at("south"), at("west"))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--seed", "1", "-q", "--out", at("together"), "--json", at("together/result.json"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--seed", "1", "-q", "--out", at("together"),
+		"--json", at("together/result.json"))
 	if r := figures(t, at("together/result.json")); r.Bytes.Halo == 0 || !(*r.Test > 0.8) {
 		t.Errorf("accuracy %v with %d bytes of halo rows", *r.Test, r.Bytes.Halo)
 	}
 
 	// A site finds faults of its own tables before it waits for the others.
-	for _, wrong := range [][]string{{"--nodes", at("gone.csv")}, {"--edges", at("gone.csv")}, {"--target-column", "gone.csv"}, {"--out", at("west")}} {
-		if exit, _, errors := meet("west", append([]string{"--out", at("never")}, wrong...)...); exit != 2 || !strings.Contains(errors, wrong[1]) || strings.Contains(errors, "waiting") {
+	for _, wrong := range [][]string{{"--nodes", at("gone.csv")}, {"--edges", at("gone.csv")},
+		{"--target-column", "gone.csv"}, {"--out", at("west")}} {
+		if exit, _, errors := meet("west", append([]string{"--out", at("never")}, wrong...)...); exit != 2 ||
+			!strings.Contains(errors, wrong[1]) || strings.Contains(errors, "waiting") {
 			t.Errorf("%v: exit %d, %s", wrong, exit, errors)
 		}
 	}
@@ -189,10 +202,13 @@ func TestMeet(t *testing.T) {
 	}
 
 	// A policy bounds whose texts are told.
-	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nmethods: [class-means]\nmin_members: 2\ncategories: [sex]\n"), 0o600); err != nil {
+	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nmethods: [class-means]\nmin_members: 2\n"+
+		"categories: [sex]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if exit, _, errors := meet("west", "--out", at("never"), "--policy", at("policy.yaml")); exit != 2 || !strings.Contains(errors, `policy.yaml: policy.categories: the texts of column "ward" must not leave this site`) {
+	if exit, _, errors := meet("west", "--out", at("never"), "--policy", at("policy.yaml")); exit != 2 ||
+		!strings.Contains(errors,
+			`policy.yaml: policy.categories: the texts of column "ward" must not leave this site`) {
 		t.Errorf("exit %d, %s", exit, errors)
 	}
 
@@ -200,7 +216,8 @@ func TestMeet(t *testing.T) {
 	for name, e := range all(func(name string) []string {
 		more := []string{"--out", at("%s-again", name)}
 		if name == "west" {
-			contacts := append(contents(t, filepath.Join(hospitalTables, "west-contacts.csv")), "p007,nobody,north\n"...)
+			contacts := append(contents(t, filepath.Join(hospitalTables, "west-contacts.csv")),
+				"p007,nobody,north\n"...)
 			if err := os.WriteFile(at("contacts.csv"), contacts, 0o600); err != nil {
 				t.Error(err)
 			}

@@ -31,8 +31,8 @@ func TestModelFilePage(t *testing.T) {
 	}
 	const script = "../../docs/reference/model_file.py"
 	contents(t, script) // the test's result is cached only as long as the script stays
-	data := map[string]string{"sites": sites(t), "typed": typedSites(t), "bare": bareSites(t), "several": severalSites(t), "few": fewSites(t),
-		"prices": filepath.Join(priceTables(t, 400), "data")}
+	data := map[string]string{"sites": sites(t), "typed": typedSites(t), "bare": bareSites(t),
+		"several": severalSites(t), "few": fewSites(t), "prices": filepath.Join(priceTables(t, 400), "data")}
 	plans := slices.Clone(frozenPlans)
 	for _, more := range []struct{ name, data, args string }{
 		{"fullbatch", "typed", "--method full-batch --encoder raw --model rgcn --layers 3 --hidden 8"},
@@ -43,7 +43,8 @@ func TestModelFilePage(t *testing.T) {
 		{"frugal", "few", "--coarse-rows=false"},
 	} {
 		p := plans[0]
-		p.name, p.data, p.peers, p.args = more.name+" "+more.data+" "+more.args, more.data, []int{2}, strings.Fields(more.args)
+		p.name, p.data, p.peers, p.args = more.name+" "+more.data+" "+more.args, more.data, []int{2},
+			strings.Fields(more.args)
 		switch more.name {
 		case "frugal":
 			p.args = append([]string{"--method", "class-means"}, p.args...)
@@ -58,7 +59,8 @@ func TestModelFilePage(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			out := t.TempDir()
-			args := []string{"train", "-o", out, "--data", data[p.data], "--transport", "memory", "--peers", fmt.Sprint(slices.Max(p.peers))}
+			args := []string{"train", "-o", out, "--data", data[p.data], "--transport", "memory", "--peers",
+				fmt.Sprint(slices.Max(p.peers))}
 			switch {
 			case inClosedForm(p.args): // the class means that quick would replace
 				args = slices.Concat(args, []string{"-q"}, p.args)
@@ -66,7 +68,8 @@ func TestModelFilePage(t *testing.T) {
 				args = slices.Concat(args, quick, p.args)
 			}
 			model, predicted := filepath.Join(out, "model.safetensors"), filepath.Join(out, "p.csv")
-			for _, args := range [][]string{args, {"predict", "--model", model, "--data", data[p.data], "-o", predicted}} {
+			for _, args := range [][]string{args,
+				{"predict", "--model", model, "--data", data[p.data], "-o", predicted}} {
 				if text, err := process(t, args...).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, text)
 				}
@@ -84,7 +87,8 @@ func TestModelFilePage(t *testing.T) {
 func bareSites(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "bare")
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2},
+		rng.New(3))
 	g.X = graph.Features{}
 	if err := dataset.Write(dir, g); err != nil {
 		t.Fatal(err)
@@ -96,7 +100,8 @@ func bareSites(t *testing.T) string {
 func fewSites(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "few")
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2},
+		rng.New(3))
 	for i := 0; i < g.N(); i += 3 {
 		_, val := g.X.Sparse.Row(i)
 		clear(val[3:])
@@ -107,11 +112,13 @@ func fewSites(t *testing.T) string {
 	return dir
 }
 
-// severalSites writes a generated data set of nodes with several classes, of which one is scarce, and returns its directory.
+// severalSites writes a generated data set of nodes with several classes, of which one is scarce, and returns its
+// directory.
 func severalSites(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "several")
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.3, Val: 0.4}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2, Classes: 3, Columns: 40, Train: 0.3, Val: 0.4},
+		rng.New(3))
 	several := graph.Labels{Classes: 3}
 	for i, k := range g.Labels.Class {
 		one := []uint8{0, uint8(i % 2), map[bool]uint8{true: 1}[i%50 == 0]}
@@ -136,7 +143,8 @@ func samePredictions(t *testing.T, rebuilt, predicted string) {
 	}
 	if want[0][1] == "prediction" {
 		for i := 1; i < len(got); i++ {
-			if p, q := number64(t, got[i][1]), number64(t, want[i][1]); got[i][0] != want[i][0] || math.Abs(p-q) > 1e-4*math.Abs(q) {
+			if p, q := number64(t, got[i][1]), number64(t, want[i][1]); got[i][0] != want[i][0] ||
+				math.Abs(p-q) > 1e-4*math.Abs(q) {
 				t.Fatalf("row %d is %q, heddle predict has %q", i, got[i], want[i])
 			}
 		}

@@ -18,7 +18,8 @@ import (
 func typedSites(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "typed")
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 3, Classes: 3, Columns: 40, Train: 0.2, Val: 0.2},
+		rng.New(3))
 	var list [2]*graph.CSR
 	for r := range list {
 		var src, dst []int32
@@ -65,8 +66,10 @@ func TestEndToEndModels(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			args := append([]string{"--encoder", "raw"}, args...)
 			one, three := filepath.Join(dir, name+"-1"), filepath.Join(dir, name+"-3")
-			mustTrain(t, one, slices.Concat([]string{"--data", data, "--method", "full-batch", "--peers", "1"}, args)...)
-			mustTrain(t, three, slices.Concat([]string{"--shards", parts, "--method", "full-batch", "--transport", "memory"}, args)...)
+			mustTrain(t, one, slices.Concat([]string{"--data", data, "--method", "full-batch", "--peers", "1"},
+				args)...)
+			mustTrain(t, three,
+				slices.Concat([]string{"--shards", parts, "--method", "full-batch", "--transport", "memory"}, args)...)
 			a, b := figures(t, filepath.Join(one, "result.json")), figures(t, filepath.Join(three, "result.json"))
 			equal(t, "test accuracy", *b.Test, *a.Test)
 			for i := range a.Loss {
@@ -99,36 +102,46 @@ func TestTypedTables(t *testing.T) {
 		}
 	}
 	tables := []string{"--nodes", at("nodes.csv"), "--edges", at("edges.csv")}
-	if said := must(t, slices.Concat([]string{"import", "--label-column", "outcome", "--site-column", "site", "--relation-column", "kind", "--out", at("data")}, tables)...); !strings.Contains(said, "of 4 relations") {
+	if said := must(t, slices.Concat([]string{"import", "--label-column", "outcome", "--site-column", "site",
+		"--relation-column", "kind", "--out", at("data")}, tables)...); !strings.Contains(said, "of 4 relations") {
 		t.Error(said)
 	}
-	if said := must(t, "inspect", at("data")); !strings.Contains(said, "refers (120), treats (120), refers (inverse) (120)") {
+	if said := must(t, "inspect", at("data")); !strings.Contains(said,
+		"refers (120), treats (120), refers (inverse) (120)") {
 		t.Error(said)
 	}
-	mustTrain(t, at("run"), "--data", at("data"), "--policy", "by-column", "--method", "full-batch", "--model", "rgcn", "--encoder", "raw", "--transport", "memory")
+	mustTrain(t, at("run"), "--data", at("data"), "--policy", "by-column", "--method", "full-batch", "--model", "rgcn",
+		"--encoder", "raw", "--transport", "memory")
 	if r := figures(t, at("run/result.json")); !(*r.Test > 0.6) { // a third without edges
 		t.Errorf("accuracy %v", *r.Test)
 	}
 	predicts(t, at("run"), "--data", at("data"))
-	must(t, slices.Concat([]string{"predict", "--model", at("run/model.safetensors"), "-o", at("again.csv")}, tables)...)
-	alone := []string{"predict", "--model", at("run/model.safetensors"), "-o", at("alone.csv"), "--nodes", at("nodes.csv")}
+	must(t, slices.Concat([]string{"predict", "--model", at("run/model.safetensors"), "-o", at("again.csv")},
+		tables)...)
+	alone := []string{"predict", "--model", at("run/model.safetensors"), "-o", at("alone.csv"), "--nodes",
+		at("nodes.csv")}
 	refuse(t, 2, []string{"reads the rows of neighbours", "--edges"}, alone...)
 	head, _, _ := bytes.Cut(contents(t, at("edges.csv")), []byte("\n"))
 	if err := os.WriteFile(at("none.csv"), append(head, '\n'), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	must(t, append(alone, "--edges", at("none.csv"))...)
-	refuse(t, 2, []string{"relation-column"}, "import", "--edges", at("edges.csv"), "--relation-column", "kind", "--out", at("x"))
-	refuse(t, 2, []string{"relation-column"}, slices.Concat([]string{"import", "--relation-column", "kind", "--out", at("x.graph")}, tables)...)
+	refuse(t, 2, []string{"relation-column"}, "import", "--edges", at("edges.csv"), "--relation-column", "kind",
+		"--out", at("x"))
+	refuse(t, 2, []string{"relation-column"},
+		slices.Concat([]string{"import", "--relation-column", "kind", "--out", at("x.graph")}, tables)...)
 }
 
 // TestModelsThatNeedMore: a model that the data or the method cannot train is refused by name.
 func TestModelsThatNeedMore(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"model rgcn needs typed edges":                                                 {"--data", sites(t), "--method", "full-batch", "--peers", "1", "--model", "rgcn"},
-		"model must be gcn, sage, sage-pool, gat, gatv2, gin":                          {"--data", typedSites(t), "--method", "layer-wise", "--model", "rgcn"},
-		"norm: unknown setting of layer-wise; it belongs to full-batch and mini-batch": {"--data", sites(t), "--method", "layer-wise", "--norm", "batch"},
+		"model rgcn needs typed edges": {"--data", sites(t), "--method",
+			"full-batch", "--peers", "1", "--model", "rgcn"},
+		"model must be gcn, sage, sage-pool, gat, gatv2, gin": {"--data", typedSites(t),
+			"--method", "layer-wise", "--model", "rgcn"},
+		"norm: unknown setting of layer-wise; it belongs to full-batch and mini-batch": {"--data", sites(t), "--method",
+			"layer-wise", "--norm", "batch"},
 	} {
 		exit, _, stderr := call(t.Context(), append([]string{"train"}, args...)...)
 		if exit != 2 || !strings.Contains(stderr, want) {

@@ -33,13 +33,15 @@ func TestRevokedWhileRunning(t *testing.T) {
 	}
 	deadline := time.Now().Add(30 * time.Second)
 	for { // the run has begun when its log says so
-		if text, _ := os.ReadFile(f.at("audit.jsonl")); strings.Contains(string(text), "began") || time.Now().After(deadline) {
+		if text, _ := os.ReadFile(f.at("audit.jsonl")); strings.Contains(string(text), "began") ||
+			time.Now().After(deadline) {
 			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	must(t, "roster", "verify", next, "--trusted", f.at("trusted.json"))
-	if said := <-done; !strings.HasPrefix(said, "exit 1") || !strings.Contains(said, "south") || !strings.Contains(said, "revoked in serial 2") {
+	if said := <-done; !strings.HasPrefix(said, "exit 1") || !strings.Contains(said, "south") ||
+		!strings.Contains(said, "revoked in serial 2") {
 		t.Errorf("the join that waited for a revoked peer: %s", said)
 	}
 }
@@ -61,17 +63,21 @@ func TestRelayedRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(t, "roster", "verify", at("roster.json"), "--trusted", at("trusted.json"), "--fingerprint", s.Body.Fingerprint())
-	refuse(t, 2, []string{"roster.role", "trainer"}, "relay", "--roster", at("roster.json"), "--trusted", at("trusted.json"), "--identity", c.key(0))
+	must(t, "roster", "verify", at("roster.json"), "--trusted", at("trusted.json"), "--fingerprint",
+		s.Body.Fingerprint())
+	refuse(t, 2, []string{"roster.role", "trainer"}, "relay", "--roster", at("roster.json"), "--trusted",
+		at("trusted.json"), "--identity", c.key(0))
 
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan string, 1)
 	go func() {
-		exit, _, stderr := call(ctx, "relay", "--roster", at("roster.json"), "--trusted", at("trusted.json"), "--identity", at("post.key"))
+		exit, _, stderr := call(ctx, "relay", "--roster", at("roster.json"), "--trusted", at("trusted.json"),
+			"--identity", at("post.key"))
 		served <- fmt.Sprintf("exit %d: %s", exit, stderr)
 	}()
 	plan := at("plan.yaml")
-	must(t, append([]string{"plan", "-o", plan, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8", "--rounds", "4", "--carrier", "ws", "--relay", address + "/p2p/" + post}, c.members...)...)
+	must(t, append([]string{"plan", "-o", plan, "--method", "layer-wise", "--encoder", "raw", "--hidden", "8",
+		"--rounds", "4", "--carrier", "ws", "--relay", address + "/p2p/" + post}, c.members...)...)
 	other := make(chan string, 1)
 	go func() {
 		exit, _, stderr := call(t.Context(), c.join(1, plan)...)
@@ -81,7 +87,8 @@ func TestRelayedRun(t *testing.T) {
 	if said := <-other; !strings.HasPrefix(said, "exit 0") {
 		t.Errorf("the other peer: %s", said)
 	}
-	exit, stdout, _ := call(t.Context(), "doctor", "--plan", plan, "--identity", c.key(0), "--state", at("state"), "--shard", filepath.Join(c.parts, "part-0"), "--wait", "1s")
+	exit, stdout, _ := call(t.Context(), "doctor", "--plan", plan, "--identity", c.key(0), "--state", at("state"),
+		"--shard", filepath.Join(c.parts, "part-0"), "--wait", "1s")
 	for _, want := range []string{"reached  relay", "FAULT not site-1", "join or doctor", "fsync", "the shard has"} {
 		if exit != 1 || !strings.Contains(stdout, want) {
 			t.Errorf("doctor, exit %d, lacks %q:\n%s", exit, want, stdout)
@@ -97,6 +104,8 @@ func TestRelayedRun(t *testing.T) {
 func TestBoundsRefused(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	refuse(t, 2, []string{"peer_timeout must be at least 1s and at most 10m (got 1ms)"}, append([]string{"plan", "--peer-timeout", "1ms"}, c.members...)...)
-	refuse(t, 2, []string{"the limit of what is received must be at least 0 bytes a second", "got -1"}, c.join(0, c.plan(t, c.members), "--receive-limit", "-1")...)
+	refuse(t, 2, []string{"peer_timeout must be at least 1s and at most 10m (got 1ms)"},
+		append([]string{"plan", "--peer-timeout", "1ms"}, c.members...)...)
+	refuse(t, 2, []string{"the limit of what is received must be at least 0 bytes a second", "got -1"},
+		c.join(0, c.plan(t, c.members), "--receive-limit", "-1")...)
 }

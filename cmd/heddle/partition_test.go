@@ -33,9 +33,11 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 	list, dir := ring(t, n), t.TempDir()
 	out, page, stored := filepath.Join(dir, "parts"), filepath.Join(dir, "parts.html"), filepath.Join(dir, "ring.graph")
 	must(t, "import", "--edges", list, "-o", stored)
-	args := []string{"partition", "--data", stored, "--parts", "3", "--policy", "contiguous", "--memory", "1GiB", "--report", page, "-o", out}
+	args := []string{"partition", "--data", stored, "--parts", "3", "--policy", "contiguous", "--memory", "1GiB",
+		"--report", page, "-o", out}
 	text := must(t, args...)
-	for _, want := range []string{"5000 nodes, 5000 edges", "an exchange is 6 rows", "write: ", "1 rows from part-0 to part-1"} {
+	for _, want := range []string{"5000 nodes, 5000 edges", "an exchange is 6 rows", "write: ",
+		"1 rows from part-0 to part-1"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -44,7 +46,8 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 		t.Errorf("inspect says\n%s, partition said\n%s", again, text)
 	}
 	b, err := os.ReadFile(page)
-	if err != nil || !strings.Contains(string(b), "<svg") || !strings.Contains(string(b), "ring in 3 parts by contiguous, seed 1") {
+	if err != nil || !strings.Contains(string(b), "<svg") ||
+		!strings.Contains(string(b), "ring in 3 parts by contiguous, seed 1") {
 		t.Errorf("%v, %s", err, b)
 	}
 
@@ -57,7 +60,8 @@ func TestPartitionOfAListOfEdges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shards, err := partition.Partition(&graph.Graph{Name: "ring", Adj: adj, Split: make([]graph.Split, n)}, partition.Contiguous{}, 3, 1)
+	shards, err := partition.Partition(&graph.Graph{Name: "ring", Adj: adj, Split: make([]graph.Split, n)},
+		partition.Contiguous{}, 3, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +80,8 @@ func TestPartitionStoppedGoesOn(t *testing.T) {
 	stop := func(args ...string) {
 		t.Helper()
 		var stdout, stderr strings.Builder
-		if exit := program.Run(ctx, args, &stdout, &stderr); exit != 1 || !strings.Contains(stderr.String(), "to continue, repeat the command") {
+		if exit := program.Run(ctx, args, &stdout, &stderr); exit != 1 ||
+			!strings.Contains(stderr.String(), "to continue, repeat the command") {
 			t.Fatalf("exit %d: %s", exit, stderr.String())
 		}
 	}
@@ -97,7 +102,8 @@ func TestPartitionStoppedGoesOn(t *testing.T) {
 
 func TestPartitionDry(t *testing.T) {
 	t.Parallel()
-	text := must(t, "partition", "--data", sites(t), "--parts", "2", "--policy", "multilevel", "--objective", "cut", "--cap", "train=1.2", "--capacity", "1,2", "--dry")
+	text := must(t, "partition", "--data", sites(t), "--parts", "2", "--policy", "multilevel", "--objective", "cut",
+		"--cap", "train=1.2", "--capacity", "1,2", "--dry")
 	contains(t, text, "in 2 parts by multilevel", "slowest worker of a cluster: part-1, with 1.")
 }
 
@@ -117,8 +123,10 @@ func TestPartitionRefuses(t *testing.T) {
 		{"--data D -o X --cap edges=0.5", []string{"edges=0.5"}},
 		{"--data D -o X --cap edges=x", []string{"edges=x"}},
 		{"--data D -o X --objective least", []string{`"least"`}},
-		{"--data D -o X --capacity 1,2 --parts 3 --policy fennel", []string{"capacity must be given for each of 3 parts (got 2)"}},
-		{"--data D -o X --capacity 1,-2 --parts 2 --policy fennel", []string{"capacity of part 1 must be a positive number (got -2)"}},
+		{"--data D -o X --capacity 1,2 --parts 3 --policy fennel",
+			[]string{"capacity must be given for each of 3 parts (got 2)"}},
+		{"--data D -o X --capacity 1,-2 --parts 2 --policy fennel",
+			[]string{"capacity of part 1 must be a positive number (got -2)"}},
 		{"--data D -o X --memory 1GiB", []string{"--memory", "read into memory"}},
 		{"--data L -o X --memory 2gigs", []string{"2gigs"}},
 		{"--data L -o X --memory 1MiB", []string{"MiB of memory, with 1 allowed"}},
@@ -138,7 +146,8 @@ func TestInspectRelations(t *testing.T) {
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
 	part := func(p int) string { return filepath.Join(parts, fmt.Sprintf("part-%d", p)) }
 	for _, path := range []string{data, part(1)} {
-		if text := must(t, "inspect", path); !strings.Contains(text, "relations (edges of each): even (") || !strings.Contains(text, ", odd (") {
+		if text := must(t, "inspect", path); !strings.Contains(text, "relations (edges of each): even (") ||
+			!strings.Contains(text, ", odd (") {
 			t.Errorf("%s:\n%s", path, text)
 		}
 	}

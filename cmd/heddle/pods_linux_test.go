@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// pod starts a container as the kubelet does: its image and volumes are the root, read-only but for the claim, its user and
-// its environment are those of the manifest. The arguments are the root, the file of hosts and the command.
+// pod starts a container as the kubelet does: its image and volumes are the root, read-only but for the claim, its user
+// and its environment are those of the manifest. The arguments are the root, the file of hosts and the command.
 const pod = `set -e
 root=$1 hosts=$2
 shift 2
@@ -25,8 +25,8 @@ mount --bind $root/data $root/data
 mount -o remount,ro,bind $root
 exec chroot --userspec=65532:65532 $root env -i "$@"`
 
-// TestPods runs the exact command of each Kubernetes example in the environment of its pods: a network, a host name and a
-// rank each, one claim for all. They make the model of one process.
+// TestPods runs the exact command of each Kubernetes example in the environment of its pods: a network, a host name and
+// a rank each, one claim for all. They make the model of one process.
 func TestPods(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("SKIPPED: pods of the Kubernetes examples; HEDDLE_LONG=1 runs them")
@@ -50,7 +50,8 @@ func runPods(t *testing.T, data string, of podsOf) {
 		}
 	}
 	must(t, "partition", "--data", data, "--parts", fmt.Sprint(n), "-o", at("data/parts"))
-	for name, text := range map[string]string{"plan/plan.yaml": of.plan, "secret/secret": strings.Repeat("0123456789abcdef", 2), "secret/token": strings.Repeat("0", 32)} {
+	for name, text := range map[string]string{"plan/plan.yaml": of.plan,
+		"secret/secret": strings.Repeat("0123456789abcdef", 2), "secret/token": strings.Repeat("0", 32)} {
 		if err := os.WriteFile(at(name), []byte(text), 0o440); err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,8 @@ func runPods(t *testing.T, data string, of podsOf) {
 	if err := os.WriteFile(at("image/peer"), self, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("chown", "-R", "65532:65532", at("data"), at("plan"), at("secret")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("chown", "-R", "65532:65532", at("data"), at("plan"),
+		at("secret")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for dir := root; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) { // which its user must pass
@@ -77,8 +79,8 @@ func runPods(t *testing.T, data string, of podsOf) {
 	}
 	var all []*exec.Cmd
 	for r := range n {
-		args := slices.Concat([]string{"netns", "exec", spaces[r], "unshare", "--mount", "sh", "-c", pod, "sh", root, table,
-			"PATH=/image", asPeer + "=1", fmt.Sprint("JOB_COMPLETION_INDEX=", r)}, c.Command, c.Args)
+		args := slices.Concat([]string{"netns", "exec", spaces[r], "unshare", "--mount", "sh", "-c", pod, "sh", root,
+			table, "PATH=/image", asPeer + "=1", fmt.Sprint("JOB_COMPLETION_INDEX=", r)}, c.Command, c.Args)
 		p := exec.CommandContext(t.Context(), "ip", args...)
 		p.Stdout, p.Stderr = new(bytes.Buffer), new(bytes.Buffer)
 		if err := p.Start(); err != nil {
@@ -91,10 +93,12 @@ func runPods(t *testing.T, data string, of podsOf) {
 			t.Errorf("pod %d: %v\n%s%s", r, err, p.Stdout, p.Stderr)
 		}
 	}
-	must(t, "train", "--config", at("plan/plan.yaml"), "--shards", at("data/parts"), "--transport", "memory", "-q", "-o", at("whole"))
+	must(t, "train", "--config", at("plan/plan.yaml"), "--shards", at("data/parts"), "--transport", "memory", "-q",
+		"-o", at("whole"))
 	want := contents(t, at("whole/model.safetensors"))
 	for r := range n {
-		if got, err := os.ReadFile(at(fmt.Sprintf("data/out/rank-%d/model.safetensors", r))); err != nil || !bytes.Equal(got, want) {
+		if got, err := os.ReadFile(at(fmt.Sprintf("data/out/rank-%d/model.safetensors", r))); err != nil ||
+			!bytes.Equal(got, want) {
 			t.Errorf("pod %d made another model (%v)", r, err)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// TestPredictionsAreThoseOfTheMetric: with every method and every model that it trains, the lines of predictions.csv give the same
-// test and validation accuracy as the run reports.
+// TestPredictionsAreThoseOfTheMetric: with every method and every model that it trains, the lines of predictions.csv
+// give the same test and validation accuracy as the run reports.
 func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 	t.Parallel()
 	var flags [][]string
@@ -28,20 +28,23 @@ func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 			flags = append(flags, of)
 		}
 	}
-	for _, more := range []string{"--method class-means", "--method class-means --inductive", "--method class-means --class-rounds 1 --leave-one-out true",
-		"--method layer-wise --rounds 5 --inductive", "--method layer-wise --rounds 5 --keep-last",
-		"--method layer-wise --rounds 5 --encoder mlp --hidden 8", "--method full-batch --rounds 5 --inductive", "--method layer-wise --rounds 5 --local-steps 3"} {
+	for _, more := range []string{"--method class-means", "--method class-means --inductive",
+		"--method class-means --class-rounds 1 --leave-one-out true", "--method layer-wise --rounds 5 --inductive",
+		"--method layer-wise --rounds 5 --keep-last", "--method layer-wise --rounds 5 --encoder mlp --hidden 8",
+		"--method full-batch --rounds 5 --inductive", "--method layer-wise --rounds 5 --local-steps 3"} {
 		flags = append(flags, strings.Fields(more))
 	}
 	for _, of := range flags {
 		t.Run(strings.Join(of, " "), func(t *testing.T) {
 			t.Parallel()
 			out, data := filepath.Join(t.TempDir(), "out"), sites
-			if slices.ContainsFunc(of, func(flag string) bool { return slices.Contains([]string{"rgcn", "rsage", "rgat"}, flag) }) {
+			if slices.ContainsFunc(of,
+				func(flag string) bool { return slices.Contains([]string{"rgcn", "rsage", "rgat"}, flag) }) {
 				data = typedSites
 			}
 			args := append([]string{"train", "--data", data(t), "--transport", "memory", "--out", out}, of...)
-			if exit, _, text := call(t.Context(), args...); exit == 2 && strings.Contains(text, "model must be") && !slices.Contains(of, "gcn") {
+			if exit, _, text := call(t.Context(), args...); exit == 2 && strings.Contains(text, "model must be") &&
+				!slices.Contains(of, "gcn") {
 				return // the method trains other models
 			} else if exit != 0 {
 				t.Fatalf("exit %d: %s", exit, text)
@@ -58,7 +61,8 @@ func TestPredictionsAreThoseOfTheMetric(t *testing.T) {
 			}
 			for split, reported := range map[string]*float64{"test": result.Test, "val": result.Val} {
 				if all[split] == 0 || right[split]/all[split] != *reported {
-					t.Errorf("%v of %v %s nodes are right, must be the reported %v of them", right[split], all[split], split, *reported)
+					t.Errorf("%v of %v %s nodes are right, must be the reported %v of them", right[split], all[split],
+						split, *reported)
 				}
 			}
 		})

@@ -17,18 +17,22 @@ func TestPrivateEdges(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	train := []string{"train", "--data", data, "--transport", "memory", "-q", "-o", at("run"), "--epsilon", "4", "--privacy-ledger", at("ledger"), "--privacy-budget", "6"}
+	train := []string{"train", "--data", data, "--transport", "memory", "-q", "-o", at("run"), "--epsilon", "4",
+		"--privacy-ledger", at("ledger"), "--privacy-budget", "6"}
 	out := must(t, train...)
-	for _, want := range []string{"privacy: edges, ε 4 at δ 1e-05: 2 sums over neighbours with discrete Gaussian noise of deviation 2.16", "1 runs have spent ε 4 at δ 1e-05 of 6"} {
+	for _, want := range []string{"privacy: edges, ε 4 at δ 1e-05: 2 sums over neighbours with discrete Gaussian " +
+		"noise of deviation 2.16", "1 runs have spent ε 4 at δ 1e-05 of 6"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("train says %q, must contain %q", out, want)
 		}
 	}
 	r := figures(t, at("run/result.json"))
-	if r.Privacy == nil || r.Privacy.Unit != "edge" || r.Privacy.Epsilon != 4 || r.Privacy.Releases != 2 || r.Method != "class-means" || !(*r.Test > 0.4) {
+	if r.Privacy == nil || r.Privacy.Unit != "edge" || r.Privacy.Epsilon != 4 || r.Privacy.Releases != 2 ||
+		r.Method != "class-means" || !(*r.Test > 0.4) {
 		t.Errorf("%+v, %+v", r, r.Privacy)
 	}
-	if out := must(t, "inspect", at("run/model.safetensors")); !strings.Contains(out, "keeps private: edges, ε 4 at δ 1e-05") {
+	if out := must(t, "inspect", at("run/model.safetensors")); !strings.Contains(out,
+		"keeps private: edges, ε 4 at δ 1e-05") {
 		t.Errorf("inspect says %q", out)
 	}
 	if page := contents(t, at("run/report.html")); !bytes.Contains(page, []byte("kept private")) {
@@ -38,9 +42,12 @@ func TestPrivateEdges(t *testing.T) {
 	ledger := contents(t, at("ledger"))
 	refuse(t, 2, []string{"the runs so far have spent ε 5.99", "7.63, of a budget of 6"}, train...)
 	without := train[:8:8]
-	refuse(t, 2, []string{"epsilon must be above 0 with a privacy budget"}, append(without, "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
-	refuse(t, 2, []string{"a privacy budget must have a ledger"}, append(without, "--epsilon", "1", "--privacy-budget", "6")...)
-	refuse(t, 2, []string{"epsilon: unknown setting of layer-wise; it belongs to class-means"}, append(without, "--epsilon", "1", "--method", "layer-wise")...)
+	refuse(t, 2, []string{"epsilon must be above 0 with a privacy budget"},
+		append(without, "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
+	refuse(t, 2, []string{"a privacy budget must have a ledger"},
+		append(without, "--epsilon", "1", "--privacy-budget", "6")...)
+	refuse(t, 2, []string{"epsilon: unknown setting of layer-wise; it belongs to class-means"},
+		append(without, "--epsilon", "1", "--method", "layer-wise")...)
 	refuse(t, 2, []string{"delta applies only with epsilon"}, append(without, "--delta", "0.001")...)
 	if !bytes.Equal(contents(t, at("ledger")), ledger) {
 		t.Error("what was refused has an entry in the ledger")
@@ -56,13 +63,15 @@ func TestPrivateEdgesOfSites(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
 	plan := filepath.Join(c.dir, "plan.yaml")
-	must(t, "plan", "-o", plan, "--epsilon", "2", "--port", fmt.Sprint(testenv.FreePorts(t, 2)), c.members[0]+"@127.0.0.1", c.members[1]+"@127.0.0.1")
+	must(t, "plan", "-o", plan, "--epsilon", "2", "--port", fmt.Sprint(testenv.FreePorts(t, 2)),
+		c.members[0]+"@127.0.0.1", c.members[1]+"@127.0.0.1")
 	ledger := func(r int) string { return filepath.Join(c.dir, "ledger-"+string(rune('0'+r))) }
 	for round := range 2 {
 		said := make(chan string, 2)
 		for r := range 2 {
 			go func() {
-				exit, stdout, stderr := call(t.Context(), c.join(r, plan, "--privacy-ledger", ledger(r), "--privacy-budget", "3")...)
+				exit, stdout, stderr := call(t.Context(),
+					c.join(r, plan, "--privacy-ledger", ledger(r), "--privacy-budget", "3")...)
 				if exit != 0 {
 					stdout = stderr
 				}
@@ -76,5 +85,6 @@ func TestPrivateEdgesOfSites(t *testing.T) {
 			}
 		}
 	}
-	refuse(t, 2, []string{ledger(1), "of a budget of 3"}, c.join(1, plan, "--privacy-ledger", ledger(1), "--privacy-budget", "3")...)
+	refuse(t, 2, []string{ledger(1), "of a budget of 3"},
+		c.join(1, plan, "--privacy-ledger", ledger(1), "--privacy-budget", "3")...)
 }

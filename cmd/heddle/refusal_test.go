@@ -64,7 +64,8 @@ func (f *flock) lie(ctx context.Context, r int, l *liar) error {
 		return err
 	}
 	roster, text := disclosure.Roster(*p), p.Agreed()
-	listen := node.Config{Identity: key, Listen: roster.Members[r].Addrs, Transport: p.Carrier, MaxPeers: len(p.Members)}
+	listen := node.Config{Identity: key, Listen: roster.Members[r].Addrs, Transport: p.Carrier,
+		MaxPeers: len(p.Members)}
 	h, err := p2p.Listen(listen)
 	if err != nil {
 		return err
@@ -96,8 +97,8 @@ func (f *flock) lie(ctx context.Context, r int, l *liar) error {
 	return g.Refuse(ctx, t.Run(ctx, g, l))
 }
 
-// TestOneRefusalEndsAll: what one of three members sends that no data explain ends the run of all within seconds, by the
-// same last line, which names the sender, or nobody if masks hide it; no process waits for a member to come back.
+// TestOneRefusalEndsAll: what one of three members sends that no data explain ends the run of all within seconds, by
+// the same last line, which names the sender, or nobody if masks hide it; no process waits for a member to come back.
 func TestOneRefusalEndsAll(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")

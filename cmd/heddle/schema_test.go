@@ -85,8 +85,9 @@ func (s schema) faults(v any, root schema, at string) (all []string) {
 			fault("must be a time (got %q)", x)
 		}
 	case float64:
-		for key, low := range map[string]func(bound float64) bool{"minimum": func(b float64) bool { return x < b }, "exclusiveMinimum": func(b float64) bool { return x <= b },
-			"maximum": func(b float64) bool { return x > b }} {
+		for key, low := range map[string]func(bound float64) bool{"minimum": func(b float64) bool { return x < b },
+			"exclusiveMinimum": func(b float64) bool { return x <= b },
+			"maximum":          func(b float64) bool { return x > b }} {
 			if bound, ok := s[key].(float64); ok && low(bound) {
 				fault("must keep to %s %g (got %g)", key, bound, x)
 			}
@@ -113,16 +114,20 @@ func (s schema) faults(v any, root schema, at string) (all []string) {
 	return all
 }
 
-// TestResultSchema: what runs of each method write is by the schema of the reference, which knows every one of their fields;
-// a field that is missing, or of another type, is not.
+// TestResultSchema: what runs of each method write is by the schema of the reference, which knows every one of their
+// fields; a field that is missing, or of another type, is not.
 func TestResultSchema(t *testing.T) {
 	t.Parallel()
 	s := resultSchema(t)
-	for _, flags := range []string{"--method layer-wise --rounds 3", "--method class-means --epsilon 4 --class-target labels", "--method class-means --seeds 2", "--method full-batch --rounds 3 --metric auc", "--method full-batch --peers 1 --rounds 3", "--method full-batch --task links --rounds 3"} {
+	for _, flags := range []string{"--method layer-wise --rounds 3",
+		"--method class-means --epsilon 4 --class-target labels", "--method class-means --seeds 2",
+		"--method full-batch --rounds 3 --metric auc", "--method full-batch --peers 1 --rounds 3",
+		"--method full-batch --task links --rounds 3"} {
 		t.Run(flags, func(t *testing.T) {
 			t.Parallel()
 			out := filepath.Join(t.TempDir(), "out")
-			must(t, append([]string{"train", "--data", sites(t), "--transport", "memory", "--out", out}, strings.Fields(flags)...)...)
+			must(t, append([]string{"train", "--data", sites(t), "--transport", "memory", "--out", out},
+				strings.Fields(flags)...)...)
 			object := bySchema(t, s, filepath.Join(out, "result.json"))
 			for _, field := range unknown(object, s, s, "result") {
 				t.Errorf("the schema must know %s", field)

@@ -56,7 +56,8 @@ func TestSeeds(t *testing.T) {
 		one := at("one-" + string(rune('0'+k)))
 		must(t, append(args, "--seed", string(rune('4'+k)), "-o", one)...)
 		f := figures(t, filepath.Join(one, "result.json"))
-		if *r.Test != *f.Test || *r.Val != *f.Val || r.Seed != uint64(4+k) || r.Bytes != f.Bytes.Halo+f.Bytes.Reduce+f.Bytes.Control {
+		if *r.Test != *f.Test || *r.Val != *f.Val || r.Seed != uint64(4+k) ||
+			r.Bytes != f.Bytes.Halo+f.Bytes.Reduce+f.Bytes.Control {
 			t.Errorf("run %d: %+v, by itself %v, %v", k, r, *f.Test, *f.Val)
 		}
 		if f.Runs != nil || f.TestRuns != nil {
@@ -66,7 +67,8 @@ func TestSeeds(t *testing.T) {
 		if *r.Val > *all.Runs[best].Val {
 			best = k
 		}
-		if r.Chosen && !bytes.Equal(contents(t, filepath.Join(one, "model.safetensors")), contents(t, at("all/model.safetensors"))) {
+		if r.Chosen && !bytes.Equal(contents(t, filepath.Join(one, "model.safetensors")),
+			contents(t, at("all/model.safetensors"))) {
 			t.Error("the model must be that of the chosen run")
 		}
 	}
@@ -76,22 +78,27 @@ func TestSeeds(t *testing.T) {
 	if math.Abs(*all.TestRuns.Mean-sum/3) > 1e-12 || *all.TestRuns.Deviation < 0 {
 		t.Errorf("mean %v, must be %v", *all.TestRuns.Mean, sum/3)
 	}
-	if !strings.Contains(text, "mean ± deviation") || !strings.Contains(text, "validates best") || !strings.Contains(string(contents(t, at("all/report.html"))), "mean ± deviation") {
+	if !strings.Contains(text, "mean ± deviation") || !strings.Contains(text, "validates best") ||
+		!strings.Contains(string(contents(t, at("all/report.html"))), "mean ± deviation") {
 		t.Errorf("output and report must have the runs:\n%s", text)
 	}
 
 	broken := append(args, "--seeds", "3", "--seed", "4", "-o", at("broken"))
-	if exit, stderr := interruptedAt(t, at("broken/checkpoints"), 4, broken...); exit != 1 || !strings.Contains(stderr, "--resume") {
+	if exit, stderr := interruptedAt(t, at("broken/checkpoints"), 4, broken...); exit != 1 ||
+		!strings.Contains(stderr, "--resume") {
 		t.Fatalf("exit %d, %s", exit, stderr)
 	}
 	said := must(t, "inspect", at("broken"))
-	for _, want := range []string{"interrupted run", "heddle train --config " + at("broken/checkpoints/run.yaml") + " --resume", "seed-4", "peer-2", "stage"} {
+	for _, want := range []string{"interrupted run", "heddle train --config " + at("broken/checkpoints/run.yaml") +
+		" --resume", "seed-4", "peer-2", "stage"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("inspect must say %q:\n%s", want, said)
 		}
 	}
-	for more, want := range map[string]string{"--lr=0.5": "lr is 0.5, and was 0.01", "--seeds=1": "seeds is 1, and was 3"} {
-		if exit, _, stderr := call(t.Context(), append(broken, "--resume", more)...); exit != 2 || !strings.Contains(stderr, want) {
+	for more, want := range map[string]string{"--lr=0.5": "lr is 0.5, and was 0.01",
+		"--seeds=1": "seeds is 1, and was 3"} {
+		if exit, _, stderr := call(t.Context(), append(broken, "--resume", more)...); exit != 2 ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: exit %d, %s", more, exit, stderr)
 		}
 	}
@@ -118,7 +125,8 @@ func TestNextSplits(t *testing.T) {
 		"--seeds must be 1 to 1000 (got 0)": {"--seeds", "0"},
 		"split must be 0 to 1 (got 2 of 2)": {"--seeds", "2", "--split", "2"},
 	} {
-		if exit, _, stderr := call(t.Context(), append([]string{"train", "--data", data, "-o", t.TempDir()}, args...)...); exit != 2 || !strings.Contains(stderr, want) {
+		if exit, _, stderr := call(t.Context(), append([]string{"train", "--data", data, "-o", t.TempDir()},
+			args...)...); exit != 2 || !strings.Contains(stderr, want) {
 			t.Errorf("%q: exit %d, %s", args, exit, stderr)
 		}
 	}

@@ -27,7 +27,8 @@ func numbered(t *testing.T, dir string, n int, words bool) (nodes, edges string)
 		if i%5 == 0 {
 			age = ""
 		}
-		fmt.Fprintf(&table, "%d,%s,%s,%s,%s\n", i, age, ward, []string{"a", "b", ""}[i%3], []string{"north", "south"}[i%2])
+		fmt.Fprintf(&table, "%d,%s,%s,%s,%s\n", i, age, ward, []string{"a", "b", ""}[i%3],
+			[]string{"north", "south"}[i%2])
 		fmt.Fprintf(&list, "%d %d\n", i, (i+1)%n)
 	}
 	nodes, edges = filepath.Join(dir, "nodes.csv"), filepath.Join(dir, "ring.el")
@@ -47,8 +48,10 @@ func TestTablesAreStored(t *testing.T) {
 		dir := t.TempDir()
 		nodes, edges := numbered(t, dir, 400, words)
 		out := filepath.Join(dir, "web.graph")
-		must(t, "import", "--nodes", nodes, "--edges", edges, "--label-column", "class", "--site-column", "site", "--name", "web", "-o", out)
-		g, err := dataset.Import(dataset.ImportConfig{Name: "web", Nodes: nodes, Edges: edges, Label: "class", Site: "site", Seed: 1})
+		must(t, "import", "--nodes", nodes, "--edges", edges, "--label-column", "class", "--site-column", "site",
+			"--name", "web", "-o", out)
+		g, err := dataset.Import(dataset.ImportConfig{Name: "web", Nodes: nodes, Edges: edges, Label: "class",
+			Site: "site", Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +82,8 @@ func TestTablesAreRefused(t *testing.T) {
 		nodes, edges string
 		want         []string
 	}{
-		{strings.Replace(text, "\n7,", "\n8,", 1), "", []string{"bad.csv", "line 9, column id", `must be 7 (got "8")`, "numbered"}},
+		{strings.Replace(text, "\n7,", "\n8,", 1), "",
+			[]string{"bad.csv", "line 9, column id", `must be 7 (got "8")`, "numbered"}},
 		{strings.Replace(text, "\n7,", "\nseven,", 1), "", []string{"bad.csv", "line 9", `must be 7 (got "seven")`}},
 		{strings.Replace(text, "\n7,,", "\n7,old,", 1) + "30,x\n", "", []string{"bad.csv", "line 32"}},
 		{text, "1 2\n3 99\n", []string{"bad.el", "node must be 0 to 29 (got 99)"}},

@@ -22,8 +22,9 @@ func TestMistyped(t *testing.T) {
 		"train --peeers 3":    "did you mean --peers?",
 		"train --hiden 3":     "did you mean --hidden?",
 		"join --receivelimit": "did you mean --receive-limit?",
-		"status 127.0.0.1:80": `heddle status takes flags only (got "127.0.0.1:80"); usage: heddle status [--http ADDRESS]`,
-		"frobnicate":          "",
+		"status " +
+			"127.0.0.1:80": `heddle status takes flags only (got "127.0.0.1:80"); usage: heddle status [--http ADDRESS]`,
+		"frobnicate": "",
 		// Settings of privacy that are no more: whoever asks for one must not be led to another one.
 		"train --label-epsilon 4": "",
 		"train --clip-means":      "",
@@ -48,7 +49,8 @@ func TestManual(t *testing.T) {
 			t.Errorf("the page of heddle compare has no %q", want)
 		}
 	}
-	if join := contents(t, filepath.Join(dir, "heddle-join.1")); !bytes.Contains(join, []byte(`~/.config/heddle/identity.key`)) {
+	if join := contents(t, filepath.Join(dir, "heddle-join.1")); !bytes.Contains(join,
+		[]byte(`~/.config/heddle/identity.key`)) {
 		t.Error("the default of --identity must be below ~/.config, not this machine's directory")
 	}
 	root, _ := program.Root(nil)
@@ -74,13 +76,13 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// TestSignals: a signal ends a run with 128 and its number, after a checkpoint from which it continues to the model of an
-// undisturbed run; a run that was not disturbed ends with 0.
+// TestSignals: a signal ends a run with 128 and its number, after a checkpoint from which it continues to the model of
+// an undisturbed run; a run that was not disturbed ends with 0.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
-	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q", "--method", "layer-wise", "--encoder", "pca:16", "--hidden", "16",
-		"--rounds", "300", "--checkpoint-every", "25"}
+	args := []string{"train", "--data", data, "--transport", "memory", "--peers", "3", "-q", "--method", "layer-wise",
+		"--encoder", "pca:16", "--hidden", "16", "--rounds", "300", "--checkpoint-every", "25"}
 	whole := filepath.Join(dir, "whole")
 	if err := process(t, append(args[:len(args):len(args)], "-o", whole)...).Run(); err != nil {
 		t.Fatal(err)
@@ -105,7 +107,8 @@ func TestSignals(t *testing.T) {
 			t.Errorf("%v: exit %d, must be %d", signal, got, want)
 		}
 		must(t, "train", "--config", filepath.Join(out, "checkpoints", "run.yaml"), "--resume", "-q")
-		if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
+		if !bytes.Equal(contents(t, filepath.Join(out, "model.safetensors")),
+			contents(t, filepath.Join(whole, "model.safetensors"))) {
 			t.Errorf("%v: the run ends with another model", signal)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // slice, and their parts form one partition that trains.
 func TestPartitionTogether(t *testing.T) {
 	t.Parallel()
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},
+		rng.New(3))
 	dir := t.TempDir()
 	at := func(name string, more ...any) string { return filepath.Join(dir, fmt.Sprintf(name, more...)) }
 	if err := external.WriteGraph(at("web.graph"), g); err != nil {
@@ -38,8 +39,9 @@ func TestPartitionTogether(t *testing.T) {
 		for k, name := range names {
 			go func() {
 				var e end
-				e.exit, e.out, e.errors = call(t.Context(), append([]string{"partition", "--data", at("web.graph"), "--plan", at("plan.yaml"), "--identity", at("%s.key", name),
-					"--policy", "restream:2", "--rounds", "20", "--wait", "30s", "--out", at("%s-%s", out, name), "-q"}, more(name)...)...)
+				e.exit, e.out, e.errors = call(t.Context(), append([]string{"partition", "--data", at("web.graph"),
+					"--plan", at("plan.yaml"), "--identity", at("%s.key", name), "--policy", "restream:2", "--rounds",
+					"20", "--wait", "30s", "--out", at("%s-%s", out, name), "-q"}, more(name)...)...)
 				done <- func() { ends[k] = e }
 			}()
 		}
@@ -54,7 +56,8 @@ func TestPartitionTogether(t *testing.T) {
 		}
 	}
 	gather(t, at("parts"), at("part-%s", names[0]), at("part-%s", names[1]), at("part-%s", names[2]))
-	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--seed", "1", "-q", "--out", at("run"), "--json", at("run/result.json"))
+	must(t, "train", "--shards", at("parts"), "--transport", "memory", "--seed", "1", "-q", "--out", at("run"),
+		"--json", at("run/result.json"))
 	if r := figures(t, at("run/result.json")); !(*r.Test > 0.5) {
 		t.Errorf("accuracy %v", *r.Test)
 	}
@@ -74,7 +77,9 @@ func TestPartitionTogether(t *testing.T) {
 		"each peer of the plan gets a part": {"--parts", "3"},
 		"at least 1":                        {"--rounds", "0"},
 	} {
-		exit, _, errors := call(t.Context(), append([]string{"partition", "--data", at("web.graph"), "--plan", at("plan.yaml"), "--out", at("no")}, args...)...)
+		exit, _, errors := call(t.Context(),
+			append([]string{"partition", "--data", at("web.graph"), "--plan", at("plan.yaml"), "--out", at("no")},
+				args...)...)
 		if exit != 2 || !strings.Contains(errors, text) {
 			t.Errorf("%v: exit %d, %s, must be %q", args, exit, errors, text)
 		}
@@ -86,7 +91,8 @@ func TestPartitionTogether(t *testing.T) {
 func TestRecommendPlan(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
-	plan := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--method", "full-batch", "--task", "links")
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(testenv.FreePorts(t, 2)), "--method", "full-batch", "--task",
+		"links")
 	both := func(args func(r int) []string) (said [2]string) {
 		done := make(chan func(), 2)
 		for r := range 2 {
@@ -107,12 +113,15 @@ func TestRecommendPlan(t *testing.T) {
 	both(func(r int) []string { return c.join(r, plan) })
 	model := filepath.Join(c.dir, "out-0", "model.safetensors")
 	recommend := func(r int, plan string) []string {
-		return []string{"recommend", "--plan", plan, "--model", model, "--shard", filepath.Join(c.parts, fmt.Sprintf("part-%d", r)), "--identity", c.key(r), "--wait", "20s", "--k", fmt.Sprint(4 * (1 - r))}
+		return []string{"recommend", "--plan", plan, "--model", model, "--shard", filepath.Join(c.parts,
+			fmt.Sprintf("part-%d", r)), "--identity", c.key(r), "--wait", "20s", "--k", fmt.Sprint(4 * (1 - r))}
 	}
 	said := both(func(r int) []string { return recommend(r, plan) })
 	lines := strings.Split(strings.TrimSpace(said[0]), "\n")
-	if len(lines) < 5 || lines[0] != "node,relation,rank,other,score,site" || !strings.Contains(lines[1], ",,1,") || !strings.Contains(said[0], ",site-0\n") || !strings.Contains(said[0], ",site-1\n") {
-		t.Errorf("site 0 is recommended %d lines, %.200s, must be links of its own nodes with those of both sites", len(lines), said[0])
+	if len(lines) < 5 || lines[0] != "node,relation,rank,other,score,site" || !strings.Contains(lines[1], ",,1,") ||
+		!strings.Contains(said[0], ",site-0\n") || !strings.Contains(said[0], ",site-1\n") {
+		t.Errorf("site 0 is recommended %d lines, %.200s, must be links of its own nodes with those of both sites",
+			len(lines), said[0])
 	}
 	if said[1] != "node,relation,rank,other,score,site\n" {
 		t.Errorf("site 1 wants nothing and is recommended %.200s", said[1])

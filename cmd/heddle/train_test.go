@@ -39,7 +39,8 @@ func mustTrain(t *testing.T, out string, args ...string) string {
 
 // withoutEncoder drops the encoder from arguments with method mini-batch, which has none.
 func withoutEncoder(args []string) []string {
-	for k := slices.Index(args, "--encoder"); k >= 0 && slices.Contains(args, "mini-batch"); k = slices.Index(args, "--encoder") {
+	for k := slices.Index(args, "--encoder"); k >= 0 && slices.Contains(args, "mini-batch"); k = slices.Index(args,
+		"--encoder") {
 		args = slices.Delete(slices.Clone(args), k, k+2)
 	}
 	return args
@@ -96,10 +97,12 @@ func TestSameBits(t *testing.T) {
 	// The sites' predictions are together those of all peers in one process.
 	var joined []byte
 	for r := range 3 {
-		_, own, _ := bytes.Cut(contents(t, filepath.Join(dir, fmt.Sprintf("join-%d", r), "predictions.csv")), []byte("\n"))
+		_, own, _ := bytes.Cut(contents(t, filepath.Join(dir, fmt.Sprintf("join-%d", r), "predictions.csv")),
+			[]byte("\n"))
 		joined = append(joined, own...)
 	}
-	if _, all, _ := bytes.Cut(contents(t, filepath.Join(dir, "memory", "predictions.csv")), []byte("\n")); len(all) < 1000 || !bytes.Equal(joined, all) {
+	if _, all, _ := bytes.Cut(contents(t, filepath.Join(dir, "memory", "predictions.csv")),
+		[]byte("\n")); len(all) < 1000 || !bytes.Equal(joined, all) {
 		t.Errorf("predictions of the sites, of %d bytes, must be those of one process, of %d", len(joined), len(all))
 	}
 }
@@ -118,11 +121,13 @@ func processes(t *testing.T, parts string, n int, out string, more ...string) {
 	if inClosedForm(more) {
 		settings = nil
 	}
-	must(t, withoutEncoder(slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(testenv.FreePorts(t, n))}, settings, more, members))...)
+	must(t, withoutEncoder(slices.Concat([]string{"plan", "-o", plan, "--port", fmt.Sprint(testenv.FreePorts(t, n))},
+		settings, more, members))...)
 	done := make(chan error, n)
 	for r := range n {
-		c := process(t, "join", "--plan", plan, "--shard", filepath.Join(parts, fmt.Sprintf("part-%d", r)), "--identity", filepath.Join(dir, fmt.Sprintf("key-%d", r)),
-			"--wait", "30s", "-q", "-o", fmt.Sprintf("%s-%d", out, r))
+		c := process(t, "join", "--plan", plan, "--shard", filepath.Join(parts, fmt.Sprintf("part-%d", r)),
+			"--identity", filepath.Join(dir, fmt.Sprintf("key-%d", r)), "--wait", "30s", "-q", "-o",
+			fmt.Sprintf("%s-%d", out, r))
 		go func() {
 			text, err := c.CombinedOutput()
 			if err != nil {
@@ -143,9 +148,11 @@ func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	for mode, more := range map[string][]string{
-		"retexo":     {"--peers", "3", "--rounds", "100", "--checkpoint-every", "25"},
-		"standalone": {"--method", "full-batch", "--peers", "1", "--encoder", "raw", "--rounds", "400", "--checkpoint-every", "100"},
-		"fullbatch":  {"--method", "full-batch", "--encoder", "raw", "--order", "fixed", "--peers", "3", "--rounds", "120", "--checkpoint-every", "25"},
+		"retexo": {"--peers", "3", "--rounds", "100", "--checkpoint-every", "25"},
+		"standalone": {"--method", "full-batch", "--peers", "1", "--encoder", "raw", "--rounds", "400",
+			"--checkpoint-every", "100"},
+		"fullbatch": {"--method", "full-batch", "--encoder", "raw", "--order", "fixed", "--peers", "3", "--rounds",
+			"120", "--checkpoint-every", "25"},
 	} {
 		whole, broken := filepath.Join(dir, mode+"-whole"), filepath.Join(dir, mode)
 		mustTrain(t, whole, slices.Concat([]string{"--data", data, "--transport", "memory"}, more)...)
@@ -155,7 +162,8 @@ func TestInterrupt(t *testing.T) {
 		go func() {
 			defer close(looking)
 			for ctx.Err() == nil {
-				if left, _ := (heddle.Local{State: filepath.Join(broken, "checkpoints"), Shards: make([]*shard.Shard, 3)}).Interrupted(); left {
+				if left, _ := (heddle.Local{State: filepath.Join(broken, "checkpoints"),
+					Shards: make([]*shard.Shard, 3)}).Interrupted(); left {
 					cancel()
 				}
 				time.Sleep(time.Millisecond)
@@ -178,13 +186,16 @@ func TestInterrupt(t *testing.T) {
 			t.Errorf("%s: %q", mode, stderr)
 		}
 		must(t, append(args, "--resume")...)
-		if !bytes.Equal(contents(t, filepath.Join(broken, "model.safetensors")), contents(t, filepath.Join(whole, "model.safetensors"))) {
+		if !bytes.Equal(contents(t, filepath.Join(broken, "model.safetensors")),
+			contents(t, filepath.Join(whole, "model.safetensors"))) {
 			t.Errorf("%s: the resumed run made another model", mode)
 		}
-		if !bytes.Equal(contents(t, filepath.Join(broken, "predictions.csv")), contents(t, filepath.Join(whole, "predictions.csv"))) {
+		if !bytes.Equal(contents(t, filepath.Join(broken, "predictions.csv")),
+			contents(t, filepath.Join(whole, "predictions.csv"))) {
 			t.Errorf("%s: the resumed run must have the same predictions", mode)
 		}
-		if left, _ := (heddle.Local{State: filepath.Join(broken, "checkpoints"), Shards: make([]*shard.Shard, 3)}).Interrupted(); left {
+		if left, _ := (heddle.Local{State: filepath.Join(broken, "checkpoints"),
+			Shards: make([]*shard.Shard, 3)}).Interrupted(); left {
 			t.Errorf("%s: checkpoints are left after the end", mode)
 		}
 	}
@@ -196,7 +207,8 @@ var printed = regexp.MustCompile(`(?m)^test [a-z0-9-]+: ([0-9.]+) %`)
 func predicts(t *testing.T, out string, data ...string) {
 	t.Helper()
 	csv := filepath.Join(out, "predictions.csv")
-	text := must(t, append([]string{"predict", "--model", filepath.Join(out, "model.safetensors"), "-o", csv}, data...)...)
+	text := must(t, append([]string{"predict", "--model", filepath.Join(out, "model.safetensors"), "-o", csv},
+		data...)...)
 	m := printed.FindStringSubmatch(text)
 	if m == nil {
 		t.Fatalf("no metric in %q", text)
@@ -244,7 +256,9 @@ func TestWire(t *testing.T) {
 	data := testenv.DataDir(t, "cora")
 	for _, carrier := range []string{"quic", "tcp"} {
 		out := t.TempDir()
-		must(t, "train", "--data", data, "--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm", "l1", "--exchange", "halo", "--keep-last", "--peers", "2", "--rounds", "6", "--layers", "1", "--hops", "2", "--encoder", "mlp", "--carrier", carrier, "-q", "-o", out)
+		must(t, "train", "--data", data, "--method", "layer-wise", "--encoder", "raw", "--decay", "0.005", "--row-norm",
+			"l1", "--exchange", "halo", "--keep-last", "--peers", "2", "--rounds", "6", "--layers", "1", "--hops", "2",
+			"--encoder", "mlp", "--carrier", carrier, "-q", "-o", out)
 		b := figures(t, filepath.Join(out, "result.json")).Bytes
 		sent := b.Halo + b.Reduce + b.Control
 		if over := float64(b.Wire)/float64(sent) - 1; sent < 20e6 || over < 0 || over > 0.03 {
@@ -259,7 +273,8 @@ func TestTables(t *testing.T) {
 	const tables = "../../examples/hospitals/"
 	dir := t.TempDir()
 	data, parts, out := filepath.Join(dir, "data"), filepath.Join(dir, "parts"), filepath.Join(dir, "out")
-	must(t, "import", "--nodes", tables+"patients.csv", "--edges", tables+"contacts.csv", "--label-column", "readmitted", "--site-column", "hospital", "-o", data)
+	must(t, "import", "--nodes", tables+"patients.csv", "--edges", tables+"contacts.csv", "--label-column",
+		"readmitted", "--site-column", "hospital", "-o", data)
 	must(t, "partition", "--data", data, "--policy", "by-column", "-o", parts)
 	for _, path := range []string{data, parts, parts + "/part-1"} {
 		must(t, "inspect", path)
@@ -267,7 +282,8 @@ func TestTables(t *testing.T) {
 	mustTrain(t, out, "--shards", parts, "--encoder", "raw", "--transport", "memory")
 	predicts(t, out, "--data", data)
 	csv := filepath.Join(dir, "p.csv")
-	text := must(t, "predict", "--model", out+"/model.safetensors", "--nodes", tables+"patients.csv", "--edges", tables+"contacts.csv", "-o", csv)
+	text := must(t, "predict", "--model", out+"/model.safetensors", "--nodes", tables+"patients.csv", "--edges",
+		tables+"contacts.csv", "-o", csv)
 	if !strings.Contains(text, "labelled accuracy") {
 		t.Errorf("predict said %q", text)
 	}
@@ -293,9 +309,11 @@ func TestDemo(t *testing.T) {
 		fmt.Sscan(m[1], &x)
 		return x
 	}
-	together, alone, features, pooled := share("together"), share("each site alone"), share("features only"), share("pooled")
+	together, alone, features, pooled := share("together"), share("each site alone"), share("features only"),
+		share("pooled")
 	if together < alone+5 || together < features+5 || together < pooled-5 {
-		t.Errorf("together %.1f, alone %.1f, features only %.1f, pooled %.1f: the demo shows nothing", together, alone, features, pooled)
+		t.Errorf("together %.1f, alone %.1f, features only %.1f, pooled %.1f: the demo shows nothing", together, alone,
+			features, pooled)
 	}
 	for _, name := range []string{"compare.html", "compare.json", "compare.csv", "compare.npz", "settings.yaml"} {
 		if len(contents(t, filepath.Join(out, name))) == 0 {
@@ -304,23 +322,27 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// TestCompareFlags: settings, seeds and data of heddle compare arrive, and what it cannot compare is refused as bad input.
+// TestCompareFlags: settings, seeds and data of heddle compare arrive, and what it cannot compare is refused as bad
+// input.
 func TestCompareFlags(t *testing.T) {
 	t.Parallel()
 	data, out := sites(t), t.TempDir()
 	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--transport", "memory", "-q", "-o", out}
-	if text := must(t, args...); !strings.Contains(text, "Joining paid: ") || !strings.Contains(text, "2 runs, which differ in their seed") {
+	if text := must(t, args...); !strings.Contains(text, "Joining paid: ") ||
+		!strings.Contains(text, "2 runs, which differ in their seed") {
 		t.Errorf("printed\n%s", text)
 	}
 	text := string(contents(t, filepath.Join(out, "compare.json")))
-	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "method: class-means", "heddle compare --config "} {
+	for _, want := range []string{`"dataset": "sites"`, `"seed": 6`, "method: class-means",
+		"heddle compare --config "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("compare.json has no %q", want)
 		}
 	}
 	again := filepath.Join(out, "again")
 	must(t, "compare", "--config", filepath.Join(out, "settings.yaml"), "-q", "-o", again)
-	if !bytes.Equal(bytes.ReplaceAll(contents(t, filepath.Join(again, "settings.yaml")), []byte(again), []byte(out)), contents(t, filepath.Join(out, "settings.yaml"))) {
+	if !bytes.Equal(bytes.ReplaceAll(contents(t, filepath.Join(again, "settings.yaml")), []byte(again), []byte(out)),
+		contents(t, filepath.Join(out, "settings.yaml"))) {
 		t.Error("settings.yaml must repeat the comparison, seeds and all")
 	}
 	for want, args := range map[string][]string{

@@ -31,7 +31,8 @@ func care(t *testing.T) string {
 			fmt.Fprintf(&takes, "%d,%d,%d\n", p, 2*(key.Fold(1).Uint64(3*p+k)%10)+side, 1+k)
 		}
 	}
-	for name, b := range map[string]*strings.Builder{"patients.csv": &patients, "drugs.csv": &drugs, "takes.csv": &takes} {
+	for name, b := range map[string]*strings.Builder{"patients.csv": &patients, "drugs.csv": &drugs,
+		"takes.csv": &takes} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -45,21 +46,26 @@ func TestSeveralTables(t *testing.T) {
 	t.Parallel()
 	dir := care(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	tables := []string{"--nodes", "patient=" + at("patients.csv"), "--nodes", "drug=" + at("drugs.csv"), "--edges", "patient-takes-drug=" + at("takes.csv")}
-	said := must(t, append([]string{"import", "--label-column", "patient.outcome", "--edge-columns", "dose", "--split-time", "admitted:2024-07-01:2024-10-01",
-		"--out", at("data")}, tables...)...)
-	contains(t, said, "140 nodes of 2 types", "of 2 relations with their reverses", "type drug: 20 nodes, 4 features", "edge column patient-takes-drug.dose")
-	contains(t, must(t, "inspect", at("data")), "2 types (nodes of each): drug (20, features 4)", "features of edges: 1", "60 training, 30 validation, 30 test nodes")
+	tables := []string{"--nodes", "patient=" + at("patients.csv"), "--nodes", "drug=" + at("drugs.csv"), "--edges",
+		"patient-takes-drug=" + at("takes.csv")}
+	said := must(t, append([]string{"import", "--label-column", "patient.outcome", "--edge-columns", "dose",
+		"--split-time", "admitted:2024-07-01:2024-10-01", "--out", at("data")}, tables...)...)
+	contains(t, said, "140 nodes of 2 types", "of 2 relations with their reverses", "type drug: 20 nodes, 4 features",
+		"edge column patient-takes-drug.dose")
+	contains(t, must(t, "inspect", at("data")), "2 types (nodes of each): drug (20, features 4)",
+		"features of edges: 1", "60 training, 30 validation, 30 test nodes")
 	must(t, "partition", "--data", at("data"), "--parts", "3", "--out", at("parts"))
-	must(t, append([]string{"import", "--label-column", "patient.outcome", "--edge-columns", "dose", "--split-time", "admitted:2024-07-01:2024-10-01",
-		"--out", at("stored.graph")}, tables...)...)
+	must(t, append([]string{"import", "--label-column", "patient.outcome", "--edge-columns", "dose", "--split-time",
+		"admitted:2024-07-01:2024-10-01", "--out", at("stored.graph")}, tables...)...)
 	must(t, "partition", "--data", at("stored.graph"), "--parts", "3", "--out", at("stored"))
 	for k := range 3 {
 		part := fmt.Sprintf("part-%d", k)
 		contains(t, must(t, "inspect", at("stored/"+part)), "2 types", "features of edges: 1")
 	}
-	must(t, "partition", "--data", at("stored.graph"), "--parts", "3", "--policy", "multilevel", "--cap", "types=1.2", "--out", at("capped"))
-	refuse(t, 2, []string{"is read into memory"}, "partition", "--data", at("stored.graph"), "--parts", "3", "--memory", "1GiB", "--out", at("no"))
+	must(t, "partition", "--data", at("stored.graph"), "--parts", "3", "--policy", "multilevel", "--cap", "types=1.2",
+		"--out", at("capped"))
+	refuse(t, 2, []string{"is read into memory"}, "partition", "--data", at("stored.graph"), "--parts", "3", "--memory",
+		"1GiB", "--out", at("no"))
 	contains(t, must(t, "inspect", at("stored.graph")), "2 types (nodes of each): drug (20, features 4)")
 	contains(t, must(t, "inspect", at("parts/part-0")), "2 types", "features of edges: 1")
 
@@ -68,26 +74,35 @@ func TestSeveralTables(t *testing.T) {
 		args := []string{"--model", model, "--encoder", "raw"}
 		one = at(model + "-1")
 		three := at(model + "-3")
-		mustTrain(t, one, slices.Concat([]string{"--data", at("data"), "--method", "full-batch", "--peers", "1"}, args)...)
-		mustTrain(t, three, slices.Concat([]string{"--shards", at("parts"), "--method", "full-batch", "--transport", "memory"}, args)...)
+		mustTrain(t, one, slices.Concat([]string{"--data", at("data"), "--method", "full-batch", "--peers", "1"},
+			args)...)
+		mustTrain(t, three, slices.Concat([]string{"--shards", at("parts"), "--method", "full-batch", "--transport",
+			"memory"}, args)...)
 		a, b := figures(t, filepath.Join(one, "result.json")), figures(t, filepath.Join(three, "result.json"))
 		if model == "rgcn" && *a.Test < 0.95 {
 			t.Errorf("%s: test accuracy is %v: the drugs say it all", model, *a.Test)
 		}
 		sameLosses(t, model, a.Loss, b.Loss)
 	}
-	mustTrain(t, at("from-stored"), "--shards", at("stored"), "--method", "full-batch", "--transport", "memory", "--model", "rgcn", "--encoder", "raw")
-	sameLosses(t, "stored graph", figures(t, filepath.Join(one, "result.json")).Loss, figures(t, at("from-stored/result.json")).Loss)
-	refuse(t, 2, []string{"heddle import --like", "--data"}, "predict", "--model", filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
-	if exit, _, stderr := call(t.Context(), "train", "--data", at("data"), "--method", "full-batch", "--peers", "1", "--model", "sage", "--rounds", "2", "--out", at("sage")); exit != 0 ||
-		!strings.Contains(stderr, "the 1 columns of the edges of patients are not read: method full-batch with model ") {
+	mustTrain(t, at("from-stored"), "--shards", at("stored"), "--method", "full-batch", "--transport", "memory",
+		"--model", "rgcn", "--encoder", "raw")
+	sameLosses(t, "stored graph", figures(t, filepath.Join(one, "result.json")).Loss,
+		figures(t, at("from-stored/result.json")).Loss)
+	refuse(t, 2, []string{"heddle import --like", "--data"}, "predict", "--model",
+		filepath.Join(one, "model.safetensors"), "--nodes", at("patients.csv"), "--out", at("no.csv"))
+	if exit, _, stderr := call(t.Context(), "train", "--data", at("data"), "--method", "full-batch", "--peers", "1",
+		"--model", "sage", "--rounds", "2", "--out", at("sage")); exit != 0 ||
+		!strings.Contains(stderr,
+			"the 1 columns of the edges of patients are not read: method full-batch with model ") {
 		t.Errorf("exit %d: %s", exit, stderr)
 	}
 	model := filepath.Join(one, "model.safetensors")
-	contains(t, must(t, append([]string{"import", "--like", model, "--out", at("again")}, tables...)...), "140 nodes of 2 types")
+	contains(t, must(t, append([]string{"import", "--like", model, "--out", at("again")}, tables...)...),
+		"140 nodes of 2 types")
 	must(t, "predict", "--model", model, "--data", at("again"), "--out", at("predictions.csv"))
 	must(t, append([]string{"import", "--out", at("other")}, tables...)...)
-	refuse(t, 2, []string{"as in the model", `"patient.outcome"`, "heddle import --like"}, "predict", "--model", model, "--data", at("other"), "--out", at("no.csv"))
+	refuse(t, 2, []string{"as in the model", `"patient.outcome"`, "heddle import --like"}, "predict", "--model", model,
+		"--data", at("other"), "--out", at("no.csv"))
 	for _, path := range []string{at("predictions.csv"), filepath.Join(one, "predictions.csv")} {
 		text := string(contents(t, path))
 		contains(t, text, "patient/17,")
@@ -102,11 +117,15 @@ func TestNumbersOfOneType(t *testing.T) {
 	t.Parallel()
 	dir := care(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, "import", "--nodes", "patient="+at("patients.csv"), "--nodes", "drug="+at("drugs.csv"), "--edges", "patient-takes-drug="+at("takes.csv"),
-		"--label-column", "patient.age", "--regression", "--ignore", "admitted", "--out", at("data"))
-	mustTrain(t, at("run"), "--data", at("data"), "--method", "full-batch", "--peers", "1", "--model", "rgcn", "--encoder", "raw")
-	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out", at("again.csv")), "120 nodes")
-	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out", at("again.npz")), "140 nodes")
+	must(t, "import", "--nodes", "patient="+at("patients.csv"), "--nodes", "drug="+at("drugs.csv"), "--edges",
+		"patient-takes-drug="+at("takes.csv"), "--label-column", "patient.age", "--regression", "--ignore", "admitted",
+		"--out", at("data"))
+	mustTrain(t, at("run"), "--data", at("data"), "--method", "full-batch", "--peers", "1", "--model", "rgcn",
+		"--encoder", "raw")
+	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out",
+		at("again.csv")), "120 nodes")
+	contains(t, must(t, "predict", "--model", at("run/model.safetensors"), "--data", at("data"), "--out",
+		at("again.npz")), "140 nodes")
 	for _, path := range []string{at("again.csv"), at("run/predictions.csv")} {
 		text := string(contents(t, path))
 		contains(t, text, "patient/17,")
@@ -150,12 +169,16 @@ func TestDirectedTables(t *testing.T) {
 		t.Fatal(err)
 	}
 	for way, model := range map[string]string{"in": "sage", "out": "gcn", "both": "rgcn"} {
-		said := must(t, "import", "--nodes", at("patients.csv"), "--edges", at("refers.csv"), "--label-column", "outcome", "--directed", way, "-o", at(way))
-		contains(t, said, map[string]string{"in": "directed edges, ", "out": "directed edges, ", "both": "of 2 relations with their reverses"}[way])
+		said := must(t, "import", "--nodes", at("patients.csv"), "--edges", at("refers.csv"), "--label-column",
+			"outcome", "--directed", way, "-o", at(way))
+		contains(t, said, map[string]string{"in": "directed edges, ", "out": "directed edges, ",
+			"both": "of 2 relations with their reverses"}[way])
 		args := []string{"--data", at(way), "--model", model, "--encoder", "raw"}
 		mustTrain(t, at(way+"-1"), append(args, "--method", "full-batch", "--peers", "1")...)
-		mustTrain(t, at(way+"-3"), append(args, "--method", "full-batch", "--transport", "memory", "--peers", "3", "--policy", "random")...)
-		a, b := figures(t, filepath.Join(at(way+"-1"), "result.json")), figures(t, filepath.Join(at(way+"-3"), "result.json"))
+		mustTrain(t, at(way+"-3"), append(args, "--method", "full-batch", "--transport", "memory", "--peers", "3",
+			"--policy", "random")...)
+		a, b := figures(t, filepath.Join(at(way+"-1"), "result.json")),
+			figures(t, filepath.Join(at(way+"-3"), "result.json"))
 		sameLosses(t, way, a.Loss, b.Loss)
 	}
 }
@@ -165,19 +188,26 @@ func TestSeveralTablesRefused(t *testing.T) {
 	t.Parallel()
 	dir := care(t)
 	at := func(name string) string { return filepath.Join(dir, name) }
-	patients, drugs, takes := "patient="+at("patients.csv"), "drug="+at("drugs.csv"), "patient-takes-drug="+at("takes.csv")
+	patients, drugs, takes := "patient="+at("patients.csv"), "drug="+at("drugs.csv"), "patient-takes-drug="+
+		at("takes.csv")
 	for want, args := range map[string][]string{
-		"each must have its type":                    {"--nodes", patients, "--nodes", at("drugs.csv")},
-		"require --nodes TYPE=FILE for each type":    {"--edges", takes},
-		"rows of a stored graph cannot be skipped":   {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--on-error", "skip", "--out", at("x.graph")},
-		"here each table is a relation":              {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--relation-column", "dose"},
-		"direction must be in, out or both":          {"--nodes", patients, "--nodes", drugs, "--edges", takes, "--directed", "up"},
-		"--embed names types of nodes":               {"--nodes", at("patients.csv"), "--embed", "drug"},
-		"stored graphs have no columns of edges":     {"--edges", at("takes.csv"), "--edge-columns", "dose", "--out", at("y.graph")},
-		"split by time must be COLUMN:T1:T2":         {"--nodes", patients, "--label-column", "outcome", "--split-time", "admitted"},
-		"--directed must be in with --dgl":           {"--dgl", at("none.json"), "--directed", "out"},
-		"typed: date column born must be in a table": {"--nodes", patients, "--date", "born", "--age", "seen:2026-01-01"},
-		"in the table of one type, whose nodes hav":  {"--nodes", patients, "--nodes", drugs, "--label-column", "id"},
+		"each must have its type":                 {"--nodes", patients, "--nodes", at("drugs.csv")},
+		"require --nodes TYPE=FILE for each type": {"--edges", takes},
+		"rows of a stored graph cannot be skipped": {"--nodes", patients, "--nodes", drugs, "--edges", takes,
+			"--on-error", "skip", "--out", at("x.graph")},
+		"here each table is a relation": {"--nodes", patients, "--nodes", drugs, "--edges", takes,
+			"--relation-column", "dose"},
+		"direction must be in, out or both": {"--nodes", patients, "--nodes", drugs, "--edges", takes,
+			"--directed", "up"},
+		"--embed names types of nodes": {"--nodes", at("patients.csv"), "--embed", "drug"},
+		"stored graphs have no columns of edges": {"--edges", at("takes.csv"), "--edge-columns", "dose", "--out",
+			at("y.graph")},
+		"split by time must be COLUMN:T1:T2": {"--nodes", patients, "--label-column", "outcome", "--split-time",
+			"admitted"},
+		"--directed must be in with --dgl": {"--dgl", at("none.json"), "--directed", "out"},
+		"typed: date column born must be in a table": {"--nodes", patients, "--date", "born", "--age",
+			"seen:2026-01-01"},
+		"in the table of one type, whose nodes hav": {"--nodes", patients, "--nodes", drugs, "--label-column", "id"},
 	} {
 		if !strings.Contains(strings.Join(args, " "), "--out") {
 			args = append(args, "--out", at("out"))

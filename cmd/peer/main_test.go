@@ -15,7 +15,8 @@ func TestLean(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if found := regexp.MustCompile(`.*(parquet|arrow|/svg|/dataset|/dgl|/report|html/template).*`).FindAll(list, -1); found != nil {
+	if found := regexp.MustCompile(`.*(parquet|arrow|/svg|/dataset|/dgl|/report|html/template).*`).FindAll(list,
+		-1); found != nil {
 		t.Errorf("linked: %s", found)
 	}
 }
@@ -24,7 +25,8 @@ func TestLean(t *testing.T) {
 func TestOtherCommands(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"train --data x":        "it has approve, doctor, init, join, status; all other commands are those of the program heddle: heddle train",
+		"train --data x": "it has approve, doctor, init, join, status; all other commands are those of the " +
+			"program heddle: heddle train",
 		"jion":                  "did you mean join?",
 		"approve --help":        "which peer join --approval requires",
 		"doctor --identity x/y": "the command init makes a key",

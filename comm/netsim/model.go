@@ -139,8 +139,8 @@ func (m Model) repeats(n int, u float64) (k int) {
 	return k
 }
 
-// Delivery returns how long n bytes keep their sender busy, and how long after that they have arrived, where u in [0, 1)
-// is a draw: what is lost is sent again a round trip later.
+// Delivery returns how long n bytes keep their sender busy, and how long after that they have arrived, where u in
+// [0, 1) is a draw: what is lost is sent again a round trip later.
 func (m Model) Delivery(n int, u float64) (busy, flight time.Duration) {
 	return m.wire(n), m.Latency * time.Duration(1+2*m.repeats(n, u))
 }

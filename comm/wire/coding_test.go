@@ -19,8 +19,10 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-var codings = []Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "bf16", Compress: "zstd"}, {Values: "int8", Compress: "zstd"},
-	{Values: "int4"}, {Values: "int4", Compress: "zstd"}, {Values: "int8", Columns: true}, {Values: "int4", Columns: true}, {Values: "int8", Compress: "zstd", Columns: true}, {Values: "int4", Compress: "zstd", Columns: true}}
+var codings = []Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "bf16", Compress: "zstd"},
+	{Values: "int8", Compress: "zstd"}, {Values: "int4"}, {Values: "int4", Compress: "zstd"},
+	{Values: "int8", Columns: true}, {Values: "int4", Columns: true}, {Values: "int8", Compress: "zstd", Columns: true},
+	{Values: "int4", Compress: "zstd", Columns: true}}
 
 // off is by how much a value may be off after it travelled in a row, or column, of the given greatest magnitude.
 func (c Coding) off(v, top float32) float64 {
@@ -50,13 +52,15 @@ func (c Coding) check(t *testing.T, got, want mat.Dense) {
 				top = columns[j]
 			}
 			if d := math.Abs(float64(got.At(i, j)) - float64(v)); !(d <= c.off(v, top)) {
-				t.Fatalf("%+v: row %d, column %d: %g came, %g was sent, must be within %g", c, i, j, got.At(i, j), v, c.off(v, top))
+				t.Fatalf("%+v: row %d, column %d: %g came, %g was sent, must be within %g", c, i, j, got.At(i, j), v,
+					c.off(v, top))
 			}
 		}
 	}
 }
 
-// TestMessages sends messages of every coding, dense and sparse, and holds their lengths to the formulas of docs/reference/wire.md.
+// TestMessages sends messages of every coding, dense and sparse, and holds their lengths to the formulas of
+// docs/reference/wire.md.
 func TestMessages(t *testing.T) {
 	for _, c := range codings {
 		for _, share := range []float64{0, 0.05, 0.6, 1} {
@@ -119,15 +123,23 @@ func TestNarrowBytes(t *testing.T) {
 	}{
 		{Coding{Values: "bf16"}, d, []byte{0x12, 0x80, 0x3f, 0x00, 0xc0, 0x00, 0x3f}},
 		{Coding{Values: "int8"}, mat.View(1, 3, []float32{127, -254, 64}), []byte{0x22, 0, 0, 0, 0x40, 64, 0x81, 32}},
-		{Coding{Values: "int4"}, mat.View(2, 3, []float32{7, -14, 5, 0, 0, 0}), []byte{0x32, 0, 0, 0, 0x40, 0x94, 0x02, 0, 0, 0, 0, 0, 0}}, // 3.5 and 2.5: to even
-		{Coding{Values: "int4"}, mat.View(2, 40, append(append(make([]float32, 30), 7, -1, 7), make([]float32, 47)...)), []byte{0x30, 3, 0, 0, 0, 0, 0, 0, 0,
+		// 3.5 and 2.5: to even
+		{Coding{Values: "int4"}, mat.View(2, 3, []float32{7, -14, 5, 0, 0, 0}),
+			[]byte{0x32, 0, 0, 0, 0x40, 0x94, 0x02, 0, 0, 0, 0, 0, 0}},
+		{Coding{Values: "int4"}, mat.View(2, 40,
+			append(append(make([]float32, 30), 7, -1, 7), make([]float32, 47)...)), []byte{0x30, 3, 0, 0, 0, 0, 0, 0, 0,
 			30, 0, 0, 0, 31, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0xf7, 0x07}},
-		{Coding{Values: "int8", Columns: true}, mat.View(2, 3, []float32{127, 0, 1, -3, 0, -254}), []byte{0x23, 0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0x40, 127, 0, 0, 0xfd, 0, 0x81}}, // 0.5: to even
-		{Coding{Values: "int4", Columns: true}, mat.View(3, 1, []float32{14, -1, 3}), []byte{0x33, 0, 0, 0, 0x40, 0x07, 0x02}},
+		// 0.5: to even
+		{Coding{Values: "int8", Columns: true}, mat.View(2, 3, []float32{127, 0, 1, -3, 0, -254}),
+			[]byte{0x23, 0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0x40, 127, 0, 0, 0xfd, 0, 0x81}},
+		{Coding{Values: "int4", Columns: true}, mat.View(3, 1, []float32{14, -1, 3}),
+			[]byte{0x33, 0, 0, 0, 0x40, 0x07, 0x02}},
 		{Coding{Values: "int8", Columns: true}, mat.View(0, 3, nil), []byte{0x23}},
 		{Coding{Values: "int4", Columns: true, Compress: "zstd"}, mat.View(0, 3, nil), []byte{0x33}},
-		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, -2}), []byte{0x10, 2, 0, 0, 0, 2, 0, 0, 0, 8, 0, 0, 0, 0x80, 0x3f, 0x00, 0xc0}},
-		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, 0}), []byte{0x01, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x80, 0x3f}},
+		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, -2}),
+			[]byte{0x10, 2, 0, 0, 0, 2, 0, 0, 0, 8, 0, 0, 0, 0x80, 0x3f, 0x00, 0xc0}},
+		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, 0}),
+			[]byte{0x01, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x80, 0x3f}},
 	} {
 		if b := New(k.c).Append(nil, Block{Dense: k.x}, mat.EveryRow(k.x.Rows)); !bytes.Equal(b, k.want) {
 			t.Errorf("%+v: % x, must be % x", k.c, b, k.want)
@@ -200,7 +212,8 @@ func TestLaneRefuses(t *testing.T) {
 	for _, k := range []struct {
 		src []byte
 		ok  bool
-	}{{frame(400), true}, {frame(396), false}, {frame(404), false}, {frame(1 << 22)[:20], false}, {[]byte("heddle"), false}, {frame(400), true}, {append(frame(200), frame(200)...), false}} {
+	}{{frame(400), true}, {frame(396), false}, {frame(404), false}, {frame(1 << 22)[:20], false},
+		{[]byte("heddle"), false}, {frame(400), true}, {append(frame(200), frame(200)...), false}} {
 		if err := l.Take(1, 0, 400, k.src); (err == nil) != k.ok {
 			t.Errorf("% x…: %v", k.src[:6], err)
 		}
@@ -230,7 +243,8 @@ func TestNotFinite(t *testing.T) {
 		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 			d := rowsOf(3, 5, 7, 1, true)
 			d.Row(3)[2] = float32(bad)
-			if _, err := New(c).Parse(New(c).Append(nil, Block{Dense: d}, mat.EveryRow(5)), 5, 7); err == nil || !strings.Contains(err.Error(), "must be finite") {
+			if _, err := New(c).Parse(New(c).Append(nil, Block{Dense: d}, mat.EveryRow(5)), 5, 7); err == nil ||
+				!strings.Contains(err.Error(), "must be finite") {
 				t.Errorf("%+v: %g was taken (%v)", c, bad, err)
 			}
 		}
@@ -249,15 +263,22 @@ func TestParseColumnsRefuses(t *testing.T) {
 	}{
 		{Coding{Values: "int8", Columns: true}, append(good, make([]byte, 5)...), 3, "must have 14 bytes (got 13)"},
 		{Coding{Values: "int8", Columns: true}, append(good, make([]byte, 7)...), 3, "must have 14 bytes (got 15)"},
-		{Coding{Values: "int4", Columns: true}, append(message(columnRows|int4s, 1.0, 0.0), make([]byte, 4)...), 3, "must have 11 bytes (got 12)"},
+		{Coding{Values: "int4", Columns: true}, append(message(columnRows|int4s, 1.0, 0.0), make([]byte, 4)...), 3,
+			"must have 11 bytes (got 12)"},
 		{Coding{Values: "int8", Columns: true}, good, 0, "must have 0 bytes (got 8)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, -1.0), make([]byte, 6)...), 3, "scale of column 1 must be finite and at least 0 (got -1)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, math.Inf(1), 1.0), make([]byte, 6)...), 3, "scale of column 0 must be finite and at least 0 (got +Inf)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, 3e38), 0, 0, 0, 0, 0, 2), 3, "row 2, column 1 must be finite (got +Inf)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int4s, 1.0, 1.0), make([]byte, 3)...), 3, "code of the rows must be known (got 51)"},
-		{Coding{Values: "int8", Columns: true}, message(oneValue, 0, 0, 0), 3, "code of the rows must be known (got 1)"},
+		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, -1.0), make([]byte, 6)...), 3,
+			"scale of column 1 must be finite and at least 0 (got -1)"},
+		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, math.Inf(1), 1.0), make([]byte, 6)...),
+			3, "scale of column 0 must be finite and at least 0 (got +Inf)"},
+		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, 3e38), 0, 0, 0, 0, 0, 2), 3,
+			"row 2, column 1 must be finite (got +Inf)"},
+		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int4s, 1.0, 1.0), make([]byte, 3)...), 3,
+			"code of the rows must be known (got 51)"},
+		{Coding{Values: "int8", Columns: true}, message(oneValue, 0, 0, 0), 3,
+			"code of the rows must be known (got 1)"},
 		{Coding{Values: "int8"}, append(good, make([]byte, 6)...), 3, "code of the rows must be known (got 35)"},
-		{Coding{}, append(message(columnRows, 1.0, 0.0), make([]byte, 24)...), 3, "code of the rows must be known (got 3)"},
+		{Coding{}, append(message(columnRows, 1.0, 0.0), make([]byte, 24)...), 3,
+			"code of the rows must be known (got 3)"},
 	} {
 		if _, err := New(k.c).Parse(k.b, k.rows, 2); err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%+v, % x: %v, must be %q", k.c, k.b, err, k.want)
@@ -265,7 +286,8 @@ func TestParseColumnsRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnRowsStayExact: what a member sends is rounded, what it keeps is not, by whichever coding and however rows are held.
+// TestOwnRowsStayExact: what a member sends is rounded, what it keeps is not, by whichever coding and however rows are
+// held.
 func TestOwnRowsStayExact(t *testing.T) {
 	for _, c := range codings {
 		for _, sparse := range []bool{false, true} {
@@ -314,7 +336,8 @@ func TestOwnRowsStayExact(t *testing.T) {
 func FuzzCoded(f *testing.F) {
 	for i, c := range codings {
 		for _, share := range []float64{0, 0.1, 1} {
-			f.Add(New(c).Append(nil, Block{Dense: rowsOf(2, 5, 70, share, true)}, mat.EveryRow(5)), uint8(i), uint8(5), uint16(70))
+			f.Add(New(c).Append(nil, Block{Dense: rowsOf(2, 5, 70, share, true)}, mat.EveryRow(5)), uint8(i), uint8(5),
+				uint16(70))
 		}
 	}
 	coders := make([]*Coder, len(codings))
@@ -346,7 +369,8 @@ func FuzzCoded(f *testing.F) {
 		if again.Sparse != nil {
 			again.Dense = again.Sparse.Dense()
 		}
-		if !k.coding.scaled() && !slices.Equal(again.Dense.Data, x.Dense.Data) { // of int8 the greatest value of a row need not be 127 times the scale that came
+		// of int8 the greatest value of a row need not be 127 times the scale that came
+		if !k.coding.scaled() && !slices.Equal(again.Dense.Data, x.Dense.Data) {
 			t.Fatal("rows changed when they were sent on")
 		}
 	})
@@ -362,8 +386,9 @@ func TestNames(t *testing.T) {
 		}
 	}
 	for c, must := range map[Coding]string{
-		{Values: "int2", Compress: "lz4"}: "rows must be float32, bf16, int8 or int4 (got \"int2\")\ncompress must be none or zstd (got \"lz4\")",
-		{Values: "bf16", Columns: true}:   "rows must be int8 or int4 where columns have scales (got \"bf16\")",
+		{Values: "int2", Compress: "lz4"}: "rows must be float32, bf16, int8 or int4 (got \"int2\")\n" +
+			"compress must be none or zstd (got \"lz4\")",
+		{Values: "bf16", Columns: true}: "rows must be int8 or int4 where columns have scales (got \"bf16\")",
 	} {
 		if err := c.Validate(); err == nil || err.Error() != must {
 			t.Errorf("error is %v, must be %s", err, must)

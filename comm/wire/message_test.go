@@ -33,7 +33,8 @@ func TestRowsTravelWhole(t *testing.T) {
 		share float64
 		many  bool
 		code  byte
-	}{{0, false, oneValue}, {0.05, false, oneValue}, {0.05, true, manyValues}, {0.4, true, manyValues}, {0.6, true, denseRows}, {0.6, false, oneValue}, {1, false, denseRows}, {1, true, denseRows}} {
+	}{{0, false, oneValue}, {0.05, false, oneValue}, {0.05, true, manyValues}, {0.4, true, manyValues},
+		{0.6, true, denseRows}, {0.6, false, oneValue}, {1, false, denseRows}, {1, true, denseRows}} {
 		d := rowsOf(1, 40, 30, test.share, test.many)
 		rows := []int32{3, 0, 39, 17, 18}
 		b := new(Coder).Append([]byte("before"), Block{Dense: d}, rows)
@@ -83,8 +84,8 @@ func message(code byte, words ...any) []byte {
 	return b
 }
 
-// TestParseRowsRefuses holds the reader to an error for everything that a peer should not have sent. There are 2 rows of
-// 20 columns.
+// TestParseRowsRefuses holds the reader to an error for everything that a peer should not have sent. There are 2 rows
+// of 20 columns.
 func TestParseRowsRefuses(t *testing.T) {
 	inf := math.Inf(1)
 	dense := make([]any, 40)
@@ -131,12 +132,13 @@ func TestParseRowsRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRows: no bytes make the reader panic or take memory beyond a small multiple of theirs, and what it accepts encodes
-// to the same bytes.
+// FuzzRows: no bytes make the reader panic or take memory beyond a small multiple of theirs, and what it accepts
+// encodes to the same bytes.
 func FuzzRows(f *testing.F) {
 	for _, share := range []float64{0, 0.1, 0.5, 1} {
 		for _, many := range []bool{false, true} {
-			f.Add(new(Coder).Append(nil, Block{Dense: rowsOf(2, 5, 7, share, many)}, mat.EveryRow(5)), uint8(5), uint16(7))
+			f.Add(new(Coder).Append(nil, Block{Dense: rowsOf(2, 5, 7, share, many)}, mat.EveryRow(5)), uint8(5),
+				uint16(7))
 		}
 	}
 	f.Add(message(oneValue, 1, 1, 3, 3, 1.0), uint8(2), uint16(20))

@@ -92,8 +92,10 @@ var (
 	families = []string{"Müller", "Größe", "Weiß", "Schön", "Åberg", "Núñez", "Koch", "Lefèvre"}
 	branches = []string{"Köln", "Düsseldorf", "Münster", "Lübeck", "Würzburg", "Nürnberg", "Görlitz"}
 	regions  = []string{"north", "south", "west"}
-	usual    = []string{"Miete für die Wohnung", "Gehalt März", "Stromabschlag", "Rechnung für Möbel", "Geschenk zum Geburtstag", "Beitrag für den Verein"}
-	odd      = []string{"dringend Gebühr für Freigabe", "Gutschein Karte", "Erbschaft Vorschuss", "Rückzahlung Krypto Gewinn"}
+	usual    = []string{"Miete für die Wohnung", "Gehalt März", "Stromabschlag", "Rechnung für Möbel",
+		"Geschenk zum Geburtstag", "Beitrag für den Verein"}
+	odd = []string{"dringend Gebühr für Freigabe", "Gutschein Karte", "Erbschaft Vorschuss",
+		"Rückzahlung Krypto Gewinn"}
 )
 
 func (b *bank) accounts() string {
@@ -116,8 +118,9 @@ func (b *bank) accounts() string {
 		}
 		holder := fmt.Sprintf("%s %s-%d", b.pick("name", i, names), b.pick("family", i, families), i)
 		note := b.pick("note", i, notes) + " " + b.pick("second", i, usual)
-		fmt.Fprintf(&t, "K%04d;%s;%s;%s;%s;%s;%s;%s;%d;%s\n", i, holder, b.day("born", i, 1940, 2004), b.day("opened", i, from, 2024),
-			balance, b.pick("branch", i, branches), b.pick("region", i, regions), note, back, label)
+		fmt.Fprintf(&t, "K%04d;%s;%s;%s;%s;%s;%s;%s;%d;%s\n", i, holder, b.day("born", i, 1940, 2004),
+			b.day("opened", i, from, 2024), balance, b.pick("branch", i, branches), b.pick("region", i, regions), note,
+			back, label)
 	}
 	t.WriteString("K0003;twice;01.01.1980;01.01.2020;1,00;Köln;north;;0;no\n") // another
 	return t.String()
@@ -138,7 +141,8 @@ func (b *bank) transfers() string {
 		if b.fraud[from] && b.unit("ring", k) < 0.6 { // money moves within rings
 			to = rings[int(b.unit("member", k)*float64(len(rings)))]
 		}
-		line := fmt.Sprintf("K%04d;K%04d;%s;%s\n", from, to, money(5+2000*b.unit("amount", k)*b.unit("small", k)), b.day("day", k, 2023, 2024))
+		line := fmt.Sprintf("K%04d;K%04d;%s;%s\n", from, to, money(5+2000*b.unit("amount", k)*b.unit("small", k)),
+			b.day("day", k, 2023, 2024))
 		t.WriteString(line)
 		if b.unit("again", k) < 0.1 { // a standing order
 			t.WriteString(line)

@@ -20,14 +20,16 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := dataset.ImportConfig{Nodes: filepath.Join(dir, "accounts.csv"), Edges: filepath.Join(dir, "transfers.csv"), ID: "account", Label: "fraud", Site: "region",
-		Weight: "amount", Merge: "sum", Text: []string{"note:64"}, Age: []string{"born:2024-01-01"}, Seed: 1,
+	c := dataset.ImportConfig{Nodes: filepath.Join(dir, "accounts.csv"), Edges: filepath.Join(dir, "transfers.csv"),
+		ID: "account", Label: "fraud", Site: "region", Weight: "amount", Merge: "sum", Text: []string{"note:64"},
+		Age: []string{"born:2024-01-01"}, Seed: 1,
 		Format: table.Format{DecimalComma: true, Faults: &table.Faults{Skip: true}}}
 	g, f, err := c.Read()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Tables[0].Encoding != "latin1" || f.Tables[0].Skipped != 2 || f.Tables[1].Skipped < 2 || f.Edges.Repeated == 0 || g.N() != accounts-1 {
+	if f.Tables[0].Encoding != "latin1" || f.Tables[0].Skipped != 2 || f.Tables[1].Skipped < 2 ||
+		f.Edges.Repeated == 0 || g.N() != accounts-1 {
 		t.Errorf("%+v", f)
 	}
 	for _, want := range []string{"holder is dropped", "chargebacks alone predicts fraud"} {

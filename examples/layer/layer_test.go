@@ -55,8 +55,8 @@ func reread(t *testing.T, m *nn.Model, card modelfile.Card, g *graph.Graph) (wan
 // checkpoint to the same bits.
 func TestOwnLayer(t *testing.T) {
 	g := data()
-	for _, settings := range []string{"method=full-batch rounds=8", "method=layer-wise encoder=raw rounds=8 keep_last=true",
-		"method=mini-batch rounds=30"} {
+	for _, settings := range []string{"method=full-batch rounds=8",
+		"method=layer-wise encoder=raw rounds=8 keep_last=true", "method=mini-batch rounds=30"} {
 		p := plan(settings + " peers=2 checkpoint_every=1")
 		shards, err := heddle.Split(g, p)
 		if err != nil {
@@ -106,8 +106,8 @@ func TestOwnLayerJoins(t *testing.T) {
 			t.Fatal(err)
 		}
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
-		sites[r] = heddle.Site{Site: session.Site{Identity: id, Shard: shards[r], Wait: time.Minute, Rejoin: time.Minute,
-			State: filepath.Join(t.TempDir(), "state")}}
+		sites[r] = heddle.Site{Site: session.Site{Identity: id, Shard: shards[r], Wait: time.Minute,
+			Rejoin: time.Minute, State: filepath.Join(t.TempDir(), "state")}}
 	}
 	if err := p.AddMembers(members, testenv.FreePorts(t, len(members))); err != nil {
 		t.Fatal(err)

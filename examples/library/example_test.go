@@ -9,8 +9,8 @@ import (
 )
 
 func train(ctx context.Context) error {
-	g, err := dataset.Import(dataset.ImportConfig{Nodes: "../hospitals/patients.csv", Edges: "../hospitals/contacts.csv",
-		Label: "readmitted", Site: "hospital"})
+	g, err := dataset.Import(dataset.ImportConfig{Nodes: "../hospitals/patients.csv",
+		Edges: "../hospitals/contacts.csv", Label: "readmitted", Site: "hospital"})
 	if err != nil {
 		return err
 	}

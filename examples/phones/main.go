@@ -1,5 +1,5 @@
-// Command phones is a phone without a phone: package mobile in a program, on a graph that it makes up. With -listen it is a
-// site that phones reach.
+// Command phones is a phone without a phone: package mobile in a program, on a graph that it makes up. With -listen it
+// is a site that phones reach.
 //
 //	go run ./examples/phones -dir runs/a                    # prints the ID that a plan lists
 //	go run ./examples/phones -dir runs/a -plan plan.yaml    # trains

@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// TestArm: two programs for arm64, under qemu, and one for this machine that listens train together through a relay, and end
-// with the same model.
+// TestArm: two programs for arm64, under qemu, and one for this machine that listens train together through a relay,
+// and end with the same model.
 func TestArm(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("SKIPPED: building for arm64 takes a minute; HEDDLE_LONG=1 does it")
@@ -40,8 +40,8 @@ func TestArm(t *testing.T) {
 	}
 	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", testenv.FreePorts(t, 1))
 	var members []node.Member
-	// One closed form without random features: with them the systems are so badly conditioned here that processors which
-	// round differently find weights further apart than peers take from one another.
+	// One closed form without random features: with them the systems are so badly conditioned here that processors
+	// which round differently find weights further apart than peers take from one another.
 	text := "experimental: {random_features: 0}\nmembers:\n"
 	for r, name := range []string{"phone-a", "phone-b", "site"} {
 		id, err := program(r).Output()
@@ -59,7 +59,8 @@ func TestArm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	relay, err := node.ListenRelay(node.Config{Identity: key, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}}, node.Roster{Members: members}, node.RelayLimits{})
+	relay, err := node.ListenRelay(node.Config{Identity: key, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}},
+		node.Roster{Members: members}, node.RelayLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

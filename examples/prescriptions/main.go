@@ -37,26 +37,28 @@ func main() {
 	}
 }
 
-// tables returns the text of each table. A patient has an ailment, takes two to six drugs, most of them for it, and is treated
-// by a doctor of the practice, who sees one or two ailments.
+// tables returns the text of each table. A patient has an ailment, takes two to six drugs, most of them for it, and is
+// treated by a doctor of the practice, who sees one or two ailments.
 func tables(key rng.Key) map[string]string {
 	t := map[string]*strings.Builder{}
-	for name, head := range map[string]string{"patients.csv": "id,age,pulse,practice", "drugs.csv": "id,form,dose", "doctors.csv": "id,years,practice",
-		"takes.csv": "patient,drug", "treats.csv": "doctor,patient"} {
+	for name, head := range map[string]string{"patients.csv": "id,age,pulse,practice", "drugs.csv": "id,form,dose",
+		"doctors.csv": "id,years,practice", "takes.csv": "patient,drug", "treats.csv": "doctor,patient"} {
 		t[name] = new(strings.Builder)
 		fmt.Fprintln(t[name], head)
 	}
 	unit := func(what string, i, k int) float64 { return key.FoldString(what).Fold(uint64(i)).Float64(uint64(k)) }
 	pick := func(what string, i, k, n int) int { return int(unit(what, i, k) * float64(n)) }
 	for d := range drugs {
-		fmt.Fprintf(t["drugs.csv"], "d%02d,%s,%d\n", d, []string{"tablet", "drops", "patch"}[pick("form", d, 0, 3)], 10*(1+d%ailments)+pick("dose", d, 0, 20))
+		fmt.Fprintf(t["drugs.csv"], "d%02d,%s,%d\n", d, []string{"tablet", "drops", "patch"}[pick("form", d, 0, 3)],
+			10*(1+d%ailments)+pick("dose", d, 0, 20))
 	}
 	for d := range doctors {
 		fmt.Fprintf(t["doctors.csv"], "Dr%02d,%d,%s\n", d, 2+pick("years", d, 0, 30), practices[d%len(practices)])
 	}
 	for p := range patients {
 		ailment, practice := pick("ailment", p, 0, ailments), pick("practice", p, 0, len(practices))
-		fmt.Fprintf(t["patients.csv"], "p%03d,%d,%d,%s\n", p, 20+8*ailment+pick("age", p, 0, 30), 60+pick("pulse", p, 0, 40), practices[practice])
+		fmt.Fprintf(t["patients.csv"], "p%03d,%d,%d,%s\n", p, 20+8*ailment+pick("age", p, 0, 30),
+			60+pick("pulse", p, 0, 40), practices[practice])
 		fmt.Fprintf(t["treats.csv"], "Dr%02d,p%03d\n", practice+len(practices)*ailment, p)
 		taken := map[int]bool{}
 		for k := range 2 + pick("many", p, 0, 5) {

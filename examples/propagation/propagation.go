@@ -1,5 +1,5 @@
-// Package propagation is a method of training in one file: federated label propagation (Zhu and Ghahramani, 2002). A node's
-// shares of the classes are those of its neighbours, again and again; training nodes keep their label.
+// Package propagation is a method of training in one file: federated label propagation (Zhu and Ghahramani, 2002). A
+// node's shares of the classes are those of its neighbours, again and again; training nodes keep their label.
 package propagation
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
-// Method is label propagation: Z ← min((1−Alpha)·Z₀ + Alpha·S·Z, 1), Steps times, S the adjacency divided by the roots of both degrees
-// (graph.Symmetric) and Z₀ the labels, or for nodes without one the classes' shares.
+// Method is label propagation: Z ← min((1−Alpha)·Z₀ + Alpha·S·Z, 1), Steps times, S the adjacency divided by the roots
+// of both degrees (graph.Symmetric) and Z₀ the labels, or for nodes without one the classes' shares.
 type Method struct {
 	Steps    int     `json:"steps"` // at least 1
 	Alpha    float32 `json:"alpha"` // [0, 1)
@@ -48,10 +48,11 @@ func (m Method) Messages(members train.Members) ([]*train.Messages, error) {
 	return []*train.Messages{l}, nil
 }
 
-// Train implements train.Method. The model has no weights: it corrects and smooths the classes' shares, which any program of
-// package infer can do.
+// Train implements train.Method. The model has no weights: it corrects and smooths the classes' shares, which any
+// program of package infer can do.
 func (m Method) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*train.Trained, error) {
-	spec, err := nn.Architecture{Model: "mlp", Task: "single", Features: m.Features, Classes: m.Classes, Layers: 1}.Spec()
+	spec, err := nn.Architecture{Model: "mlp", Task: "single", Features: m.Features, Classes: m.Classes,
+		Layers: 1}.Spec()
 	if err != nil {
 		return nil, train.Input(err)
 	}
@@ -166,7 +167,8 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, sums comm.Reducer) err
 			to = &end.Test
 		}
 		id := t.ID(ofResult, int(split))
-		if *to, _, _, err = t.Compare(ctx, id, t.Scores.Select(nodes), t.Whole.Labels.Select(nodes), eval.DefaultBins); err != nil {
+		if *to, _, _, err = t.Compare(ctx, id, t.Scores.Select(nodes), t.Whole.Labels.Select(nodes),
+			eval.DefaultBins); err != nil {
 			return err
 		}
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestPropagation: three sites train by a method of which Heddle knows nothing, with one of them killed in the midst; what
-// they send is on the method's list, and a list of one step less refuses it. The model gives any program the same classes.
+// TestPropagation: three sites train by a method of which Heddle knows nothing, with one of them killed in the midst;
+// what they send is on the method's list, and a list of one step less refuses it. The model gives any program the same
+// classes.
 func TestPropagation(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 900, Sites: 3, Classes: 3, Degree: 30, Train: 0.5}, rng.New(1))
 	shards, err := partition.Partition(g, partition.ByColumn{}, 3, 1)
@@ -32,7 +33,8 @@ func TestPropagation(t *testing.T) {
 	dir := t.TempDir()
 	run := func(listed propagation.Method, killed int) (all []*train.Trained, err error) {
 		all = make([]*train.Trained, 3)
-		err = session.Local(t.Context(), nil, nil, make([]session.Terms, 3), func(ctx context.Context, at *session.Session) error {
+		err = session.Local(t.Context(), nil, nil, make([]session.Terms,
+			3), func(ctx context.Context, at *session.Session) error {
 			own := shards[at.Rank]
 			lists, err := listed.Messages(train.Members{Peers: 3, Nodes: own.Nodes, Train: own.Nodes})
 			if err != nil {
@@ -91,7 +93,8 @@ func TestPropagation(t *testing.T) {
 	}
 	for r, got := range all {
 		if got.Final().Test < 0.4 || fmt.Sprint(got.Logits.Data) != fmt.Sprint(straight[r].Logits.Data) {
-			t.Errorf("site %d: accuracy is %v, and a run that was killed must end as one that was not", r, got.Final().Test)
+			t.Errorf("site %d: accuracy is %v, and a run that was killed must end as one that was not", r,
+				got.Final().Test)
 		}
 		for i, node := range shards[r].Global[:shards[r].Owned] {
 			for k, v := range got.Logits.Row(i) {

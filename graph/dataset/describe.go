@@ -101,7 +101,8 @@ func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 				out.Why = "time, year, week and day"
 			}
 			if day, month := s.Orders(); day && month && s.Ambiguous() {
-				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: dates are read day first, and could be month first (--date %s:mdy)", c.Name, c.Name))
+				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: dates are read day first, and could be month "+
+					"first (--date %s:mdy)", c.Name, c.Name))
 			}
 		case table.Age:
 			out.Why = "years until " + c.Until
@@ -123,7 +124,8 @@ func (e *Encoding) EdgeFacts(f *table.Facts, prefix string, found []ColumnProfil
 		of[found[k].Name] = &found[k]
 	}
 	for _, c := range e.EdgeColumns {
-		out := table.ColumnFacts{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
+		out := table.ColumnFacts{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(),
+			Values: len(c.Values)}
 		if one := of[c.Name]; one != nil {
 			out.Missing = one.Stats.Missing
 			f.AddSpelled(out.Name, one.Stats.Spelled, one.Values, c.Values)
@@ -165,7 +167,8 @@ func hint(s *table.Stats, name string) string {
 func (r *Reading) addUnknown(f *table.Facts, e *Encoding) {
 	if len(f.Columns) == 0 {
 		for _, c := range e.Columns {
-			f.Columns = append(f.Columns, table.ColumnFacts{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)})
+			f.Columns = append(f.Columns, table.ColumnFacts{Name: c.Name, Kind: string(c.Kind), Features: c.Features(),
+				Values: len(c.Values)})
 		}
 	}
 	for k, c := range e.Columns {

@@ -102,10 +102,12 @@ func (l *TableEdges) Read(path string, source, target Ends, format table.Format,
 	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight, Cells: format}
 	if c.Numbered() && !table.IsList(path) {
 		if e.Relation != "" {
-			return fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)", path, e.Relation)
+			return fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)",
+				path, e.Relation)
 		}
 		if len(e.EdgeColumns) > 0 {
-			return fmt.Errorf("dataset: %s: edge columns need a table that has them (got a list of numbered edges)", path)
+			return fmt.Errorf("dataset: %s: edge columns need a table that has them (got a list of numbered edges)",
+				path)
 		}
 		before := len(l.Source)
 		if err := l.named(c, source, target); err != nil {
@@ -308,7 +310,8 @@ func (c ImportConfig) EdgeFeatures(found []ColumnProfile) (columns []table.Colum
 		case of.Kind != table.Ignored:
 			columns = append(columns, of.Column)
 		case c.EdgeColumns[0] != allColumns:
-			return nil, fmt.Errorf("dataset: %s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges, of.Name, of.Why, of.Name)
+			return nil, fmt.Errorf("dataset: %s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges,
+				of.Name, of.Why, of.Name)
 		}
 	}
 	return columns, nil
@@ -374,7 +377,8 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 		if t.Find(text) >= 0 {
 			name, asked = text, nil // the column's own name has a colon
 		}
-		at, err := t.Column(name, "edge columns, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy")
+		at, err := t.Column(name, "edge columns, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, "+
+			"dmy or mdy")
 		if err != nil {
 			return err
 		}

@@ -32,9 +32,10 @@ func TestEdgesBecomeAGraph(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 7).Draw(t, "nodes")
 		e := &Encoding{
-			Merge:       rapid.SampledFrom([]string{"", "max", "sum", "count", "mean", "last"}).Draw(t, "merge"),
-			Directed:    rapid.SampledFrom([]Direction{Undirected, Into, OutOf, BothWays}).Draw(t, "directed"),
-			EdgeColumns: []table.Column{{Name: "x", Kind: table.Numeric, Std: 1}, {Name: "y", Kind: table.Numeric, Std: 1}},
+			Merge:    rapid.SampledFrom([]string{"", "max", "sum", "count", "mean", "last"}).Draw(t, "merge"),
+			Directed: rapid.SampledFrom([]Direction{Undirected, Into, OutOf, BothWays}).Draw(t, "directed"),
+			EdgeColumns: []table.Column{{Name: "x", Kind: table.Numeric, Std: 1},
+				{Name: "y", Kind: table.Numeric, Std: 1}},
 		}
 		switch {
 		case rapid.Bool().Draw(t, "relations"):
@@ -49,7 +50,8 @@ func TestEdgesBecomeAGraph(t *testing.T) {
 		var rows []listedEdge
 		for range rapid.IntRange(0, 12).Draw(t, "edges") {
 			node := rapid.Int32Range(0, int32(n-1))
-			r := listedEdge{src: node.Draw(t, "src"), dst: node.Draw(t, "dst"), weight: 1, x: float32(rapid.IntRange(-3, 3).Draw(t, "x"))}
+			r := listedEdge{src: node.Draw(t, "src"), dst: node.Draw(t, "dst"), weight: 1,
+				x: float32(rapid.IntRange(-3, 3).Draw(t, "x"))}
 			if e.Relation != "" {
 				r.kind = rapid.Int32Range(0, 1).Draw(t, "kind")
 			}
@@ -60,7 +62,8 @@ func TestEdgesBecomeAGraph(t *testing.T) {
 			l.x = append(l.x, r.x, -r.x)
 			l.add([2]int32{r.src, r.dst}, r.kind, r.weight)
 		}
-		g := &graph.Graph{Name: "drawn", Labels: graph.Labels{Class: make([]int32, n), Classes: 1}, Split: make([]graph.Split, n)}
+		g := &graph.Graph{Name: "drawn", Labels: graph.Labels{Class: make([]int32, n), Classes: 1},
+			Split: make([]graph.Split, n)}
 		if err := l.Graph(g, n); err != nil {
 			t.Fatal(err)
 		}
@@ -136,7 +139,8 @@ func checkColumns(t *rapid.T, e *Encoding, g *graph.Graph, rows []listedEdge) {
 				t.Fatalf("an edge from %d to %d that nobody listed", col[k], i)
 			}
 			if !near(g.EdgeX.Row(int(row)), merged(of)) {
-				t.Fatalf("edge %d to %d has columns %v, must have %v of %v", col[k], i, g.EdgeX.Row(int(row)), merged(of), of)
+				t.Fatalf("edge %d to %d has columns %v, must have %v of %v", col[k], i, g.EdgeX.Row(int(row)),
+					merged(of), of)
 			}
 		}
 	}
@@ -153,7 +157,8 @@ func checkColumns(t *rapid.T, e *Encoding, g *graph.Graph, rows []listedEdge) {
 	checkRelations(t, e, g, rows, merged, near)
 }
 
-func checkRelations(t *rapid.T, e *Encoding, g *graph.Graph, rows []listedEdge, merged func([]listedEdge) [2]float32, near func([]float32, [2]float32) bool) {
+func checkRelations(t *rapid.T, e *Encoding, g *graph.Graph, rows []listedEdge, merged func([]listedEdge) [2]float32,
+	near func([]float32, [2]float32) bool) {
 	n := g.Adj.NumDst
 	names := graph.InverseNames(e.Relations)
 	for row := range g.Typed.Adj.NumDst {
@@ -173,7 +178,8 @@ func checkRelations(t *rapid.T, e *Encoding, g *graph.Graph, rows []listedEdge, 
 				t.Fatalf("relation %s has an edge from %d to %d that nobody listed", g.Typed.Names[row/n], src, dst)
 			}
 			if !near(g.EdgeX.Row(int(at)), merged(of)) {
-				t.Fatalf("%s: edge %d to %d has columns %v, must have %v", g.Typed.Names[row/n], src, dst, g.EdgeX.Row(int(at)), merged(of))
+				t.Fatalf("%s: edge %d to %d has columns %v, must have %v", g.Typed.Names[row/n], src, dst,
+					g.EdgeX.Row(int(at)), merged(of))
 			}
 		}
 	}
@@ -194,10 +200,12 @@ func writeTables(t *testing.T, texts map[string]string) string {
 func TestEdgeColumns(t *testing.T) {
 	dir := writeTables(t, map[string]string{
 		"n.csv": "id,y\na,0\nb,1\nc,0\nd,1\n",
-		"e.csv": "source,target,dose,route,day,note\na,b,1,oral,2024-03-01,u\nb,c,3,iv,2024-03-02,v\nc,d,,oral,2024-03-03,w\n",
+		"e.csv": "source,target,dose,route,day,note\na,b,1,oral,2024-03-01,u\nb,c,3,iv,2024-03-02,v\n" +
+			"c,d,,oral,2024-03-03,w\n",
 		"f.csv": "source,target,dose,route,day\na,d,5,nasal,2024-03-01\n",
 	})
-	c := ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, "e.csv"), Label: "y", EdgeColumns: []string{"dose", "route:categorical", "day:date"}, Seed: 1}
+	c := ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, "e.csv"), Label: "y",
+		EdgeColumns: []string{"dose", "route:categorical", "day:date"}, Seed: 1}
 	g, f, err := c.Read()
 	if err != nil {
 		t.Fatal(err)
@@ -232,10 +240,13 @@ func TestEdgeColumns(t *testing.T) {
 	if g, f, err = c.Read(); err != nil || g.EdgeX.Cols == 0 {
 		t.Fatalf("all columns: %v", err)
 	}
-	if one := f.EdgeColumns[3]; one.Name != "note" || one.Kind != table.Dropped || one.Why != "3 of 3 cells have a text of their own" {
+	if one := f.EdgeColumns[3]; one.Name != "note" || one.Kind != table.Dropped ||
+		one.Why != "3 of 3 cells have a text of their own" {
 		t.Errorf("what became of all columns: %+v", f.EdgeColumns)
 	}
-	for column, want := range map[string]string{"none": `no column "none"`, "dose:float": "the kind numeric, categorical, date, dmy or mdy", "source": "must have one role (got another, too: edge columns)", "dose:date": "is not a date"} {
+	for column, want := range map[string]string{"none": `no column "none"`,
+		"dose:float": "the kind numeric, categorical, date, dmy or mdy",
+		"source":     "must have one role (got another, too: edge columns)", "dose:date": "is not a date"} {
 		c.EdgeColumns = []string{column}
 		_, err := Import(c)
 		graphtest.Refused(t, err, want)
@@ -245,7 +256,8 @@ func TestEdgeColumns(t *testing.T) {
 // TestSplitByTime: before the first time, before the second, and from then on.
 func TestSplitByTime(t *testing.T) {
 	dir := writeTables(t, map[string]string{
-		"n.csv": "id,y,day,year\na,0,31.12.2023,2023\nb,1,01.01.2024,2024\nc,0,31.03.2024,2024\nd,1,01.04.2024,2025\ne,,01.01.2020,2020\nf,1,,\n",
+		"n.csv": "id,y,day,year\na,0,31.12.2023,2023\nb,1,01.01.2024,2024\nc,0,31.03.2024,2024\nd,1,01.04.2024,2025\n" +
+			"e,,01.01.2020,2020\nf,1,,\n",
 		"m.csv": "id,y,day\na,0,2023-12-31\nb,1,soon\n",
 	})
 	want := []graph.Split{graph.Train, graph.Val, graph.Val, graph.Test, graph.None, graph.None}
@@ -266,10 +278,13 @@ func TestSplitByTime(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ file, by, want string }{
-		{"n.csv", "day:2024-04-01:2024-01-01", "COLUMN:T1:T2"}, {"n.csv", "day:2024-04-01", "COLUMN:T1:T2"}, {"n.csv", "when:1:2", `no column "when"`},
-		{"n.csv", "year:1:2", "before the first time"}, {"m.csv", "day:2024-01-01:2024-02-01", `line 3, column day: must be a date, as the times of the split are (got "soon")`},
+		{"n.csv", "day:2024-04-01:2024-01-01", "COLUMN:T1:T2"}, {"n.csv", "day:2024-04-01", "COLUMN:T1:T2"},
+		{"n.csv", "when:1:2", `no column "when"`}, {"n.csv", "year:1:2", "before the first time"},
+		{"m.csv", "day:2024-01-01:2024-02-01",
+			`line 3, column day: must be a date, as the times of the split are (got "soon")`},
 	} {
-		_, err := Import(ImportConfig{Nodes: filepath.Join(dir, c.file), Label: "y", SplitTime: c.by, Categorical: []string{"day"}})
+		_, err := Import(ImportConfig{Nodes: filepath.Join(dir, c.file), Label: "y", SplitTime: c.by,
+			Categorical: []string{"day"}})
 		graphtest.Refused(t, err, c.want)
 	}
 }

@@ -73,7 +73,8 @@ func parseEncoding(text []byte) (*Encoding, error) {
 		return nil, errors.New("dataset: encoding: regression needs a label, without multi and classes")
 	}
 	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses {
-		return nil, fmt.Errorf("dataset: encoding: number of classes must be 1 to %d (got %d)", MaxClasses, len(e.Classes))
+		return nil, fmt.Errorf("dataset: encoding: number of classes must be 1 to %d (got %d)", MaxClasses,
+			len(e.Classes))
 	}
 	if err := edgelist.CheckMerge(e.Merge); err != nil {
 		return nil, fmt.Errorf("dataset: encoding: %w", err)

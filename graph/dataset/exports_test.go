@@ -19,18 +19,22 @@ func TestExports(t *testing.T) {
 		t.Errorf("%d nodes, %d features, %q", want.N(), want.X.Cols(), want.IDs)
 	}
 	for _, name := range []string{"frame.csv", "frame.utf16.csv"} {
-		if got, err := Import(ImportConfig{Name: "frame", Nodes: file(name), Label: "class"}); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := Import(ImportConfig{Name: "frame", Nodes: file(name), Label: "class"}); err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v (%v)\nwant %+v", name, got, err, want)
 		}
 	}
 	lists, f, err := ImportConfig{Nodes: file("lists.parquet"), Label: "class"}.Read()
-	if err != nil || lists.IDs[39] != "39" || f.Columns[0].Name != "vector[0]" || f.Columns[1].Kind != "numeric" || f.Columns[2].Values != 2 {
+	if err != nil || lists.IDs[39] != "39" || f.Columns[0].Name != "vector[0]" || f.Columns[1].Kind != "numeric" ||
+		f.Columns[2].Values != 2 {
 		t.Errorf("%+v, %+v, %v", lists, f, err)
 	}
-	if tags, err := Import(ImportConfig{Nodes: file("lists.parquet"), Label: "tags", Multi: true}); err != nil || !slices.Equal(tags.Labels.Bits[:4], []uint8{1, 0, 1, 1}) {
+	if tags, err := Import(ImportConfig{Nodes: file("lists.parquet"), Label: "tags", Multi: true}); err != nil ||
+		!slices.Equal(tags.Labels.Bits[:4], []uint8{1, 0, 1, 1}) {
 		t.Errorf("%v, %v", tags, err)
 	}
-	friends, err := Import(ImportConfig{Nodes: file("friends.csv"), Edges: file("friends.edgelist"), Label: "class", Weight: "3"})
+	friends, err := Import(ImportConfig{Nodes: file("friends.csv"), Edges: file("friends.edgelist"), Label: "class",
+		Weight: "3"})
 	if err != nil || friends.N() != 10 || friends.Adj.NumEdges() != 36 {
 		t.Errorf("%+v, %v", friends, err)
 	}

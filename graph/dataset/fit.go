@@ -53,7 +53,8 @@ func (c ImportConfig) Profile() (*Profile, error) {
 	if c.ClassOrder != nil {
 		for _, name := range p.Classes {
 			if !slices.Contains(c.ClassOrder, name) {
-				return nil, fmt.Errorf("dataset: %s: column %s: the order of classes must name all of them (got no %q)", c.Nodes, c.Label, name)
+				return nil, fmt.Errorf("dataset: %s: column %s: the order of classes must name all of them (got no %q)",
+					c.Nodes, c.Label, name)
 			}
 		}
 		p.Classes = c.ClassOrder
@@ -79,8 +80,9 @@ func (c ImportConfig) Profile() (*Profile, error) {
 // Encoding returns an encoding with the roles that the user gave to columns, and nothing of what
 // the tables hold.
 func (c ImportConfig) Encoding() Encoding {
-	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Regression: c.Regression, ClassOrder: c.ClassOrder, Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target,
-		Weight: c.Weight, Relation: c.Relation, Merge: c.Merge, Directed: c.Directed, SplitTime: c.SplitTime}
+	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Regression: c.Regression, ClassOrder: c.ClassOrder,
+		Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target, Weight: c.Weight, Relation: c.Relation,
+		Merge: c.Merge, Directed: c.Directed, SplitTime: c.SplitTime}
 }
 
 // Local returns the encoding that Import makes of the tables.
@@ -92,11 +94,12 @@ func (p *Profile) Local() (*Encoding, error) {
 			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
 		}
 		if !c.Multi && !c.Regression && c.ClassOrder == nil && p.labelled > 2 && len(p.Classes) == p.labelled {
-			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once): give --regression for numbers", c.Nodes, c.Label, p.labelled)
+			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once): "+
+				"give --regression for numbers", c.Nodes, c.Label, p.labelled)
 		}
 		if len(p.Classes) == 1 && !c.Multi {
-			return nil, fmt.Errorf("dataset: %s: column %s must have at least two classes (got %s only)", c.Nodes, c.Label,
-				p.Classes[0])
+			return nil, fmt.Errorf("dataset: %s: column %s must have at least two classes (got %s only)", c.Nodes,
+				c.Label, p.Classes[0])
 		}
 		e.Classes = p.Classes
 	}
@@ -211,7 +214,8 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		}
 	}
 	role := make([]bool, len(t.Columns))
-	all := []asked{{table.Column{Name: s.id}, "the nodes' names, --id-column"}, {table.Column{Name: c.Label}, "the labels, --label-column"}, {table.Column{Name: c.Split}, "the splits, --split-column"},
+	all := []asked{{table.Column{Name: s.id}, "the nodes' names, --id-column"}, {table.Column{Name: c.Label},
+		"the labels, --label-column"}, {table.Column{Name: c.Split}, "the splits, --split-column"},
 		{table.Column{Name: c.Site}, "the nodes' owners, --site-column"}}
 	for _, a := range append(all, list...) {
 		if a.Name == "" {
@@ -227,7 +231,8 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 			return err
 		}
 		if role[at] {
-			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: %s)", t.Path, a.Name, a.role)
+			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: %s)", t.Path, a.Name,
+				a.role)
 		}
 		role[at] = true
 		if a.Kind != "" && a.Kind != table.Ignored {
@@ -268,7 +273,8 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		name, width, _ := cutLast(text)
 		n, err := strconv.Atoi(width)
 		if err != nil || n < 1 || n > table.MaxWidth {
-			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)", table.MaxWidth, text)
+			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)",
+				table.MaxWidth, text)
 		}
 		out = append(out, asked{table.Column{Name: name, Kind: table.Text, Width: n, Seed: c.Seed},
 			"text columns, --text"})

@@ -18,14 +18,15 @@ import (
 // where each site learns alone, and a model of the features alone 67 % (testdata/sites.py measures
 // it).
 type SitesConfig struct {
-	Nodes   int     // N, at least 10·Sites; 0: 8000
-	Sites   int     // K, at least 1; 0: 4
-	Classes int     // C, at least 2; 0: 7
-	Columns int     // F, words of the vocabulary, at least Classes; 0: 600
-	Degree  float64 // mean degree aimed at, above 0 and below Nodes/4; repeated draws are dropped, so it falls a little short; 0: 10
-	Words   float64 // mean number of words a node, above 0; 0: 20
-	Train   float64 // share of a site's nodes whose label is for training, in (0, 1); 0: 0.03
-	Val     float64 // share for validation, in (0, 1), Train+Val < 1; all others are for testing; 0: 0.05
+	Nodes   int // N, at least 10·Sites; 0: 8000
+	Sites   int // K, at least 1; 0: 4
+	Classes int // C, at least 2; 0: 7
+	Columns int // F, words of the vocabulary, at least Classes; 0: 600
+	// mean degree aimed at, above 0 and below Nodes/4; repeated draws are dropped, so it falls a little short; 0: 10
+	Degree float64
+	Words  float64 // mean number of words a node, above 0; 0: 20
+	Train  float64 // share of a site's nodes whose label is for training, in (0, 1); 0: 0.03
+	Val    float64 // share for validation, in (0, 1), Train+Val < 1; all others are for testing; 0: 0.05
 }
 
 // What the graphs of Sites have in common.
@@ -64,7 +65,8 @@ func (c SitesConfig) Validate() error {
 	check(c.Columns >= c.Classes && c.Columns <= maxColumns, "Columns", c.Columns, "at least one a class")
 	check(c.Degree > 0 && c.Degree < float64(c.Nodes)/4, "Degree", c.Degree, "above 0, below a quarter of Nodes")
 	check(c.Words > 0 && c.Words < float64(c.Columns), "Words", c.Words, "above 0, below Columns")
-	check(c.Train > 0 && c.Val > 0 && c.Train+c.Val < 1, "Train, Val", []float64{c.Train, c.Val}, "above 0, their sum below 1")
+	check(c.Train > 0 && c.Val > 0 && c.Train+c.Val < 1, "Train, Val", []float64{c.Train, c.Val},
+		"above 0, their sum below 1")
 	return errors.Join(faults...)
 }
 

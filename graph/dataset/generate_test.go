@@ -188,7 +188,8 @@ func TestSitesFrozen(t *testing.T) {
 		t.Error("another key gave the same graph")
 	}
 	h := fnv.New64a()
-	for _, v := range []any{g.Adj.RowPtr, g.Adj.Col, g.X.Sparse.RowPtr, g.X.Sparse.Col, g.Labels.Class, g.Site, g.Split} {
+	for _, v := range []any{g.Adj.RowPtr, g.Adj.Col, g.X.Sparse.RowPtr, g.X.Sparse.Col, g.Labels.Class, g.Site,
+		g.Split} {
 		if err := binary.Write(h, binary.LittleEndian, v); err != nil {
 			t.Fatal(err)
 		}
@@ -199,9 +200,15 @@ func TestSitesFrozen(t *testing.T) {
 }
 
 func TestSitesConfig(t *testing.T) {
-	graphtest.Refused(t, SitesConfig{Nodes: 30, Classes: 1, Columns: -3, Degree: -1, Words: -1, Train: 0.5, Val: 0.5}.Validate(),
-		"dataset: sites: Nodes must be at least 10 a site, at most 2²⁸ (got 30)", "dataset: sites: Classes must be at least 2 (got 1)", "dataset: sites: Columns must be at least one a class (got -3)", "dataset: sites: Degree must be above 0, below a quarter of Nodes (got -1)", "dataset: sites: Words must be above 0, below Columns (got -1)", "dataset: sites: Train, Val must be above 0, their sum below 1 (got [0.5 0.5])")
-	for _, c := range []SitesConfig{{}, {Sites: 1}, {Nodes: 40, Degree: 3}, {Sites: 50, Nodes: 500, Classes: 2, Columns: 30}} {
+	graphtest.Refused(t, SitesConfig{Nodes: 30, Classes: 1, Columns: -3, Degree: -1, Words: -1, Train: 0.5,
+		Val: 0.5}.Validate(),
+		"dataset: sites: Nodes must be at least 10 a site, at most 2²⁸ (got 30)",
+		"dataset: sites: Classes must be at least 2 (got 1)",
+		"dataset: sites: Columns must be at least one a class (got -3)", "dataset: sites: Degree must be above 0, "+
+			"below a quarter of Nodes (got -1)", "dataset: sites: Words must be above 0, below Columns (got -1)",
+		"dataset: sites: Train, Val must be above 0, their sum below 1 (got [0.5 0.5])")
+	for _, c := range []SitesConfig{{}, {Sites: 1}, {Nodes: 40, Degree: 3},
+		{Sites: 50, Nodes: 500, Classes: 2, Columns: 30}} {
 		if err := c.Validate(); err != nil {
 			t.Error(err)
 		}

@@ -22,14 +22,15 @@ import (
 type ImportConfig struct {
 	Name  string // of the data set; "": from the file of nodes
 	Nodes string // table of the nodes; required
-	Edges string // table of the edges, each undirected, or a list of numbers that edgelist.Config opens by its suffix; "": no edges
+	// table of the edges, each undirected, or a list of numbers that edgelist.Config opens by its suffix; "": no edges
+	Edges string
 
 	// Format says how the tables write their cells. Rows at fault go to its Faults, which says
 	// whether they are skipped; nil: the error names the first 20.
 	Format table.Format
 
-	// Like is the encoding of other tables (graph.Graph.Encoding), by which these are read; the roles of columns are its own
-	// then, as are the kinds of features. Nil: the tables say.
+	// Like is the encoding of other tables (graph.Graph.Encoding), by which these are read; the roles of columns are
+	// its own then, as are the kinds of features. Nil: the tables say.
 	Like []byte
 
 	ID         string   // column of Nodes with their names, each once; "": id, or else the index that pandas writes
@@ -46,20 +47,28 @@ type ImportConfig struct {
 	// where most rows have a text of their own or there are more than 50.
 	Numeric, Categorical, Ignore []string
 	Text                         []string // COLUMN:WIDTH, texts as so many columns of hashed words
-	Date                         []string // dates; COLUMN:mdy and COLUMN:dmy say what 03/04/2024 is where the column does not
-	Age                          []string // COLUMN:DATE, dates as years until that one
+	// dates; COLUMN:mdy and COLUMN:dmy say what 03/04/2024 is where the column does not
+	Date []string
+	Age  []string // COLUMN:DATE, dates as years until that one
 
-	Source, Target string    // columns of Edges, names of nodes; "": source, target
-	Weight         string    // weight of an edge, above 0; "": all 1
-	Merge          string    // weight of an edge that is listed more than once, in either direction: sum, count, max, mean or last of theirs; "": max
-	Relation       string    // column of Edges with the relation that goes from source to target, of at most 4096; "": edges have no types
-	EdgeColumns    []string  // columns of Edges that are features of the edges, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date, dmy or mdy; all: every column without a role
-	Directed       Direction // which way messages go along an edge
-	SplitTime      string    // COLUMN:T1:T2, a date or number of each node: train before T1, val before T2, test from then on; "": no split by time
-	Train          float64   // share of each class's labelled nodes, at least one of them; all three 0: 0.6
-	Val            float64   // the same for validation; all three 0: 0.2
-	Test           float64   // the same for testing; all three 0: 0.2; the sum is at most 1, the rest is in no split
-	Seed           uint64    // of the split by shares, and of the hash of words
+	Source, Target string // columns of Edges, names of nodes; "": source, target
+	Weight         string // weight of an edge, above 0; "": all 1
+	// weight of an edge that is listed more than once, in either direction: sum, count, max, mean or last of theirs;
+	// "": max
+	Merge string
+	// column of Edges with the relation that goes from source to target, of at most 4096; "": edges have no types
+	Relation string
+	// columns of Edges that are features of the edges, each COLUMN or COLUMN:KIND, the kind numeric, categorical, date,
+	// dmy or mdy; all: every column without a role
+	EdgeColumns []string
+	Directed    Direction // which way messages go along an edge
+	// COLUMN:T1:T2, a date or number of each node: train before T1, val before T2, test from then on; "": no split by
+	// time
+	SplitTime string
+	Train     float64 // share of each class's labelled nodes, at least one of them; all three 0: 0.6
+	Val       float64 // the same for validation; all three 0: 0.2
+	Test      float64 // the same for testing; all three 0: 0.2; the sum is at most 1, the rest is in no split
+	Seed      uint64  // of the split by shares, and of the hash of words
 }
 
 func (c ImportConfig) withDefaults() ImportConfig {
@@ -82,19 +91,25 @@ func (c ImportConfig) Validate() error {
 		faults = append(faults, errors.New("dataset: import: there must be a table of nodes (got none)"))
 	}
 	if c.Source == c.Target {
-		faults = append(faults, fmt.Errorf("dataset: import: sources and targets of edges must be in two columns (got both in %s)", c.Source))
+		faults = append(faults, fmt.Errorf("dataset: import: sources and targets of edges must be in two columns "+
+			"(got both in %s)", c.Source))
 	}
 	if c.Relation != "" && (c.Relation == c.Source || c.Relation == c.Target || c.Relation == c.Weight) {
-		faults = append(faults, fmt.Errorf("dataset: import: relations must be in a column of their own (got %s, which has sources, targets or weights)", c.Relation))
+		faults = append(faults, fmt.Errorf("dataset: import: relations must be in a column of their own "+
+			"(got %s, which has sources, targets or weights)", c.Relation))
 	}
 	if c.Multi && c.Label == "" {
-		faults = append(faults, errors.New("dataset: import: several labels in a cell must have a label column (got none)"))
+		faults = append(faults,
+			errors.New("dataset: import: several labels in a cell must have a label column (got none)"))
 	}
 	if c.Regression && (c.Label == "" || c.Multi) {
-		faults = append(faults, errors.New("dataset: import: regression must have a label column with one number in a cell (got none, or several labels in a cell)"))
+		faults = append(faults, errors.New("dataset: import: regression must have a label column with one number in "+
+			"a cell (got none, or several labels in a cell)"))
 	}
-	if n := len(slices.Compact(slices.Sorted(slices.Values(c.ClassOrder)))); n < len(c.ClassOrder) || n > 0 && (c.Label == "" || c.Regression) {
-		faults = append(faults, errors.New("dataset: import: the order of classes must name each class of a label column once (got one twice, no label column, or regression)"))
+	if n := len(slices.Compact(slices.Sorted(slices.Values(c.ClassOrder)))); n < len(c.ClassOrder) ||
+		n > 0 && (c.Label == "" || c.Regression) {
+		faults = append(faults, errors.New("dataset: import: the order of classes must name each class of a label "+
+			"column once (got one twice, no label column, or regression)"))
 	}
 	if err := edgelist.CheckMerge(c.Merge); err != nil {
 		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
@@ -108,14 +123,16 @@ func (c ImportConfig) Validate() error {
 	if _, err := ParseTimeSplit(c.SplitTime); err != nil {
 		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
 	} else if c.SplitTime != "" && (c.Split != "" || c.Label == "") {
-		faults = append(faults, errors.New("dataset: import: a split by time must have a label column, and no column of splits"))
+		faults = append(faults,
+			errors.New("dataset: import: a split by time must have a label column, and no column of splits"))
 	}
 	if err := c.Format.Validate(); err != nil {
 		faults = append(faults, err)
 	}
 	const rounding = 1e-9
 	if !(c.Train > 0 && c.Val >= 0 && c.Test >= 0 && c.Train+c.Val+c.Test <= 1+rounding) {
-		faults = append(faults, fmt.Errorf("dataset: import: fractions must be 0 or more, that for training above 0, their sum at most 1 (got train %v, val %v, test %v)", c.Train, c.Val, c.Test))
+		faults = append(faults, fmt.Errorf("dataset: import: fractions must be 0 or more, that for training above 0, "+
+			"their sum at most 1 (got train %v, val %v, test %v)", c.Train, c.Val, c.Test))
 	}
 	return errors.Join(faults...)
 }
@@ -187,9 +204,11 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 		}
 		if train == 0 {
 			if c.SplitTime != "" {
-				return fmt.Errorf("dataset: %s: there must be a node with a label before the first time of the split (got none with %s)", c.Nodes, c.SplitTime)
+				return fmt.Errorf("dataset: %s: there must be a node with a label before the first time of the split "+
+					"(got none with %s)", c.Nodes, c.SplitTime)
 			}
-			return fmt.Errorf("dataset: %s: column %s must have at least one cell \"train\" at a node with a label", c.Nodes, c.Split)
+			return fmt.Errorf("dataset: %s: column %s must have at least one cell \"train\" at a node with a label",
+				c.Nodes, c.Split)
 		}
 	}
 	g.Encoding, err = json.Marshal(e)
@@ -216,7 +235,8 @@ func Encode(
 	}
 	var g *graph.Graph
 	var r *Reading
-	if err := format.Faults.Again(func() (err error) { g, r, err = e.read(nodes, edges, format); return err }); err != nil {
+	if err := format.Faults.Again(func() (err error) { g, r, err = e.read(nodes, edges, format); return err }); err !=
+		nil {
 		return nil, nil, err
 	}
 	g.Name, _, _ = strings.Cut(filepath.Base(nodes[0]), ".")

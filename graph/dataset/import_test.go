@@ -66,8 +66,9 @@ func TestImport(t *testing.T) {
 		t.Errorf("features %v\nwant %v", x, wantX)
 	}
 	want := &graph.Graph{
-		Name:   "nodes",
-		Adj:    graph.CSR{NumDst: 4, NumSrc: 4, RowPtr: []int64{0, 1, 3, 4, 4}, Col: []int32{1, 0, 2, 1}, Weight: []float32{3, 3, 0.5, 0.5}},
+		Name: "nodes",
+		Adj: graph.CSR{NumDst: 4, NumSrc: 4, RowPtr: []int64{0, 1, 3, 4, 4}, Col: []int32{1, 0, 2, 1},
+			Weight: []float32{3, 3, 0.5, 0.5}},
 		X:      g.X,
 		Labels: graph.Labels{Classes: 2, Class: []int32{0, 1, 0, -1}, Names: []string{"early", "late"}},
 		Split:  []graph.Split{graph.Train, graph.Val, graph.Test, graph.None},
@@ -112,8 +113,8 @@ func rows(g *graph.Graph) []float32 {
 
 // TestEncodeNew reads a table that Import never saw: columns in another order, one more, no label,
 // an unseen category.
-// TestClassOrder: classes have the order that is given, also one that no row has, and new tables are read by it; an order
-// without a class of the table is refused.
+// TestClassOrder: classes have the order that is given, also one that no row has, and new tables are read by it; an
+// order without a class of the table is refused.
 func TestClassOrder(t *testing.T) {
 	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": contacts})
 	c := patientConfig(dir)
@@ -122,7 +123,8 @@ func TestClassOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []int32{2, 1, 2, -1}; g.Labels.Classes != 3 || !slices.Equal(g.Labels.Names, c.ClassOrder) || !slices.Equal(g.Labels.Class, want) {
+	if want := []int32{2, 1, 2, -1}; g.Labels.Classes != 3 || !slices.Equal(g.Labels.Names, c.ClassOrder) ||
+		!slices.Equal(g.Labels.Class, want) {
 		t.Errorf("classes are %v of %q, must be %v of %q", g.Labels.Class, g.Labels.Names, want, c.ClassOrder)
 	}
 	again, err := parseEncoding(g.Encoding)
@@ -172,10 +174,11 @@ func TestEncodeNew(t *testing.T) {
 		t.Errorf("labels %v, warnings %q (%v), want a node without a label", n.Labels.Class, f.Warnings, err)
 	}
 	for text, want := range map[string]string{
-		"{": "encoding", `{"id":"a"}`: "must name columns", `{"id":"a","source":"b","target":"c","x":1}`: "unknown field",
-		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"numeric"}]}`:                               "column n must have a finite mean and a finite standard deviation above 0 (got 0 and 0)",
-		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"tekst"}]}`:                                 `kind of column n must be numeric, categorical, date, age, text or ignored (got "tekst")`,
-		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"categorical","values":["b","a"]}]}`:        "not ascending",
+		"{": "encoding", `{"id":"a"}`: "must name columns",
+		`{"id":"a","source":"b","target":"c","x":1}`: "unknown field",
+		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"numeric"}]}`: "column n must have a " +
+			"finite mean and a finite standard deviation above 0 (got 0 and 0)",
+		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"tekst"}]}`: `kind of column n must be numeric, categorical, date, age, text or ignored (got "tekst")`, `{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"categorical","values":["b","a"]}]}`: "not ascending",
 		`{"id":"a","source":"b","target":"c","columns":[{"name":"n","kind":"ignored"},{"name":"n","kind":"ignored"}]}`: "twice",
 		`{"id":"a","source":"b","target":"c","multi":true}`:                                                            "number of classes must be 1 to 1048576 (got 0)",
 		`{"id":"a","source":"b","target":"c"} {}`:                                                                      "after its end",
@@ -189,8 +192,8 @@ func TestImportKinds(t *testing.T) {
 	nodes := "code,zip,colour,constant,void,n,,id,tags\n" +
 		"1,0812,red,7,,1e18,9,a,x;y\n2,0813,red,7,,-1e18,9,b, y ;\n3,0812,blue,7,,0,9,c,\n4,0812,blue,7,,0,9,d,z;x;x\n"
 	dir := tables(t, map[string]string{"n.csv": nodes})
-	g, err := Import(ImportConfig{Name: "kinds", Nodes: filepath.Join(dir, "n.csv"), Categorical: []string{"zip"}, Ignore: []string{"code"},
-		Label: "tags", Multi: true, Train: 0.5, Val: 0.5})
+	g, err := Import(ImportConfig{Name: "kinds", Nodes: filepath.Join(dir, "n.csv"), Categorical: []string{"zip"},
+		Ignore: []string{"code"}, Label: "tags", Multi: true, Train: 0.5, Val: 0.5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +214,8 @@ func TestImportKinds(t *testing.T) {
 	if !reflect.DeepEqual(e.Columns[:5], want) {
 		t.Errorf("columns %+v\nwant %+v", e.Columns, want)
 	}
-	if want := []uint8{1, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1}; !reflect.DeepEqual(g.Labels.Bits, want) || g.Labels.Class != nil {
+	if want := []uint8{1, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 1}; !reflect.DeepEqual(g.Labels.Bits, want) ||
+		g.Labels.Class != nil {
 		t.Errorf("labels %+v, want %v", g.Labels, want)
 	}
 	if !reflect.DeepEqual(g.Labels.Names, []string{"x", "y", "z"}) || g.Split[2] != graph.None {
@@ -229,10 +233,12 @@ func TestImportWide(t *testing.T) {
 		if i >= 1900 {
 			city = i // once each
 		}
-		b.WriteString(strings.Join([]string{"n" + strconv.Itoa(i), "c" + strconv.Itoa(city), strconv.Itoa(i % 12)}, ",") + "\n")
+		b.WriteString(strings.Join([]string{"n" + strconv.Itoa(i), "c" + strconv.Itoa(city), strconv.Itoa(i % 12)},
+			",") + "\n")
 	}
 	dir := tables(t, map[string]string{"n.csv": b.String()})
-	g, err := Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Categorical: []string{"city"}, Seed: 5})
+	g, err := Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Categorical: []string{"city"},
+		Seed: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,15 +262,18 @@ func TestImportWide(t *testing.T) {
 		count[g.Labels.Class[i]][s]++
 	}
 	for c, n := range count {
-		if total := n[1] + n[2] + n[3]; n[0] != 0 || n[1] != int(math.Round(0.6*float64(total))) || n[2] < 32 || n[3] < 32 {
+		if total := n[1] + n[2] + n[3]; n[0] != 0 || n[1] != int(math.Round(0.6*float64(total))) || n[2] < 32 ||
+			n[3] < 32 {
 			t.Errorf("class %d has none, train, val, test %v", c, n)
 		}
 	}
-	same, err := Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Categorical: []string{"city"}, Seed: 5})
+	same, err := Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Categorical: []string{"city"},
+		Seed: 5})
 	if err != nil || !reflect.DeepEqual(same, g) {
 		t.Errorf("the same seed gave another data set (%v)", err)
 	}
-	next, err := Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Categorical: []string{"city"}, Seed: 6})
+	next, err := Import(ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Categorical: []string{"city"},
+		Seed: 6})
 	if err != nil || reflect.DeepEqual(next.Split, g.Split) {
 		t.Errorf("another seed gave the same split (%v)", err)
 	}
@@ -272,7 +281,8 @@ func TestImportWide(t *testing.T) {
 
 // TestImportFormats reads one table as CSV, tab-separated, packed, and Parquet.
 func TestImportFormats(t *testing.T) {
-	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": contacts, "nodes.tsv": strings.ReplaceAll(patients, ",", "\t")})
+	dir := tables(t, map[string]string{"nodes.csv": patients, "edges.csv": contacts,
+		"nodes.tsv": strings.ReplaceAll(patients, ",", "\t")})
 	want, err := Import(patientConfig(dir))
 	if err != nil {
 		t.Fatal(err)
@@ -315,10 +325,12 @@ func TestImportFormats(t *testing.T) {
 		Target string  `parquet:"target"`
 		Hours  float64 `parquet:"hours"`
 	}
-	if err := parquet.WriteFile(filepath.Join(dir, "edges.parquet"), []contact{{"p1", "p2", 2}, {"p2", "p1", 3}, {"p3", "p2", 0.5}, {"p4", "p4", 1}}); err != nil {
+	if err := parquet.WriteFile(filepath.Join(dir, "edges.parquet"),
+		[]contact{{"p1", "p2", 2}, {"p2", "p1", 3}, {"p3", "p2", 0.5}, {"p4", "p4", 1}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, files := range [][2]string{{"nodes.tsv", "edges.csv"}, {"nodes.csv.gz", "edges.csv"}, {"nodes.parquet", "edges.parquet"}} {
+	for _, files := range [][2]string{{"nodes.tsv", "edges.csv"}, {"nodes.csv.gz", "edges.csv"},
+		{"nodes.parquet", "edges.parquet"}} {
 		c := patientConfig(dir)
 		c.Nodes, c.Edges = filepath.Join(dir, files[0]), filepath.Join(dir, files[1])
 		if got, err := Import(c); err != nil || !reflect.DeepEqual(got, want) {
@@ -338,7 +350,8 @@ func TestImportFormats(t *testing.T) {
 		if err := os.WriteFile(bad, data, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Import(c); err != nil && !strings.Contains(err.Error(), "bad.parquet") && !strings.Contains(err.Error(), "edges.csv") {
+		if _, err := Import(c); err != nil && !strings.Contains(err.Error(), "bad.parquet") &&
+			!strings.Contains(err.Error(), "edges.csv") {
 			t.Errorf("byte %d damaged: %v does not name the file", n, err)
 		}
 		data[n] ^= 0x55
@@ -369,44 +382,82 @@ func TestImportFaults(t *testing.T) {
 		edit         func(c *ImportConfig)
 		want         []string
 	}{
-		{"no file", patients, contacts, func(c *ImportConfig) { c.Nodes += "x.csv" }, []string{"nodes.csvx.csv", "no such file"}},
-		{"no edges file", patients, contacts, func(c *ImportConfig) { c.Edges = "nowhere.csv" }, []string{"nowhere.csv", "no such file"}},
+		{"no file", patients, contacts, func(c *ImportConfig) { c.Nodes += "x.csv" },
+			[]string{"nodes.csvx.csv", "no such file"}},
+		{"no edges file", patients, contacts, func(c *ImportConfig) { c.Edges = "nowhere.csv" },
+			[]string{"nowhere.csv", "no such file"}},
 		{"suffix", patients, contacts, func(c *ImportConfig) { c.Edges = c.Edges[:len(c.Edges)-4] }, []string{"edges"}},
-		{"no id column", patients, contacts, func(c *ImportConfig) { c.ID = "key" }, []string{"nodes.csv", `no column "key" (the nodes' names, --id-column)`, "its columns are id, hospital"}},
-		{"no label column", patients, contacts, func(c *ImportConfig) { c.Label = "disease" }, []string{"nodes.csv", `no column "disease" (the labels, --label-column)`}},
-		{"no site column", patients, contacts, func(c *ImportConfig) { c.Site = "clinic" }, []string{`no column "clinic" (the nodes' owners, --site-column)`}},
-		{"no source column", patients, contacts, func(c *ImportConfig) { c.Source = "from" }, []string{"edges.csv", `no column "from"`}},
-		{"no weight column", patients, contacts, func(c *ImportConfig) { c.Weight = "km" }, []string{"edges.csv", `no column "km"`}},
+		{"no id column", patients, contacts, func(c *ImportConfig) { c.ID = "key" },
+			[]string{"nodes.csv", `no column "key" (the nodes' names, --id-column)`, "its columns are id, hospital"}},
+		{"no label column", patients, contacts, func(c *ImportConfig) { c.Label = "disease" },
+			[]string{"nodes.csv", `no column "disease" (the labels, --label-column)`}},
+		{"no site column", patients, contacts, func(c *ImportConfig) { c.Site = "clinic" },
+			[]string{`no column "clinic" (the nodes' owners, --site-column)`}},
+		{"no source column", patients, contacts, func(c *ImportConfig) { c.Source = "from" },
+			[]string{"edges.csv", `no column "from"`}},
+		{"no weight column", patients, contacts, func(c *ImportConfig) { c.Weight = "km" },
+			[]string{"edges.csv", `no column "km"`}},
 		{"two roles", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"stage"} },
 			[]string{"column stage must have one role (got another, too: numeric columns, --numeric)"}},
-		{"column twice", swap(patients, "score", "age"), contacts, nil, []string{"nodes.csv", "column age occurs twice"}},
-		{"duplicate id", swap(patients, "p3,", "p1,"), contacts, nil, []string{"nodes.csv", "line 4, column id", `node "p1" occurs on line 2`}},
-		{"empty id", swap(patients, "p3,", ","), contacts, nil, []string{"nodes.csv", "line 4, column id: the node's name must be given"}},
-		{"empty site", swap(patients, "p3,south", "p3,"), contacts, nil, []string{"nodes.csv", "line 4, column hospital: the node's owner must be given"}},
-		{"number", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"smoker"} }, []string{"nodes.csv", "line 2, column smoker", `must be a number (got "yes")`}},
-		{"infinity", swap(patients, "40", "inf"), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} }, []string{"line 2, column age", `must be a number of at most 1e+140 in size (got "inf")`}},
-		{"a number with a comma", swap(patients, ",40,", `,"4,5",`), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} }, []string{"line 2, column age", `must be a number (got "4,5"); a decimal comma needs --decimal-comma`}},
-		{"a number beyond floats", swap(patients, "40", strings.Repeat("9", 400)), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} }, []string{"line 2, column age", `must be a number of at most 1e+140 in size (got "9999`}},
-		{"a number whose square is", swap(patients, "40", strings.Repeat("9", 300)), contacts, nil, []string{"nodes.csv", "line 2, column age", `must be a number of at most 1e+140 in size (got "9999`}},
-		{"a target beyond floats", swap(patients, "early", strings.Repeat("9", 300)), contacts, func(c *ImportConfig) { c.Label, c.Regression, c.Split = "stage", true, "" }, []string{"nodes.csv", "line 2, column stage", `target must be a number of at most 3.4e+38 in size (got "9999`}},
-		{"a weight beyond floats", patients, swap(contacts, "0.5", "1e39"), nil, []string{"edges.csv", "line 4, column hours", `at most 3.4e+38 (got "1e39")`}},
-		{"an infinite edge column", patients, swap(contacts, "0.5", "inf"), func(c *ImportConfig) { c.Weight, c.EdgeColumns = "", []string{"hours"} }, []string{"edges.csv", "line 4, column hours", `must be a number of at most 1e+140 in size (got "inf")`}},
-		{"split", swap(patients, ",test", ",tset"), contacts, nil, []string{"nodes.csv", "line 4, column use", `split must be train, val, test or none (got "tset")`}},
-		{"nothing to train on", swap(patients, "early,train", "early,test"), contacts, nil, []string{"nodes.csv", "column use", `column use must have at least one cell "train" at a node with a label`}},
-		{"no labels", "id,stage\na,\nb,\n", "source,target,hours\n", func(c *ImportConfig) { c.Split, c.Site = "", "" }, []string{"column stage: no node has a label"}},
-		{"labels all unlike", patients, contacts, func(c *ImportConfig) { c.Label, c.Ignore = "name", nil; c.Split = "" }, []string{"column name", "column name must hold classes (got 4 labels, each once)"}},
-		{"short row", swap(patients, ",late,val", ",late"), contacts, nil, []string{"nodes.csv", "line 3", "there must be 8 cells, as many as names of columns (got 7)"}},
+		{"column twice", swap(patients, "score", "age"), contacts, nil,
+			[]string{"nodes.csv", "column age occurs twice"}},
+		{"duplicate id", swap(patients, "p3,", "p1,"), contacts, nil,
+			[]string{"nodes.csv", "line 4, column id", `node "p1" occurs on line 2`}},
+		{"empty id", swap(patients, "p3,", ","), contacts, nil,
+			[]string{"nodes.csv", "line 4, column id: the node's name must be given"}},
+		{"empty site", swap(patients, "p3,south", "p3,"), contacts, nil,
+			[]string{"nodes.csv", "line 4, column hospital: the node's owner must be given"}},
+		{"number", patients, contacts, func(c *ImportConfig) { c.Numeric = []string{"smoker"} },
+			[]string{"nodes.csv", "line 2, column smoker", `must be a number (got "yes")`}},
+		{"infinity", swap(patients, "40", "inf"), contacts, func(c *ImportConfig) { c.Numeric = []string{"age"} },
+			[]string{"line 2, column age", `must be a number of at most 1e+140 in size (got "inf")`}},
+		{"a number with a comma", swap(patients, ",40,", `,"4,5",`), contacts,
+			func(c *ImportConfig) { c.Numeric = []string{"age"} },
+			[]string{"line 2, column age", `must be a number (got "4,5"); a decimal comma needs --decimal-comma`}},
+		{"a number beyond floats", swap(patients, "40", strings.Repeat("9", 400)), contacts,
+			func(c *ImportConfig) { c.Numeric = []string{"age"} },
+			[]string{"line 2, column age", `must be a number of at most 1e+140 in size (got "9999`}},
+		{"a number whose square is", swap(patients, "40", strings.Repeat("9", 300)), contacts, nil,
+			[]string{"nodes.csv", "line 2, column age", `must be a number of at most 1e+140 in size (got "9999`}},
+		{"a target beyond floats", swap(patients, "early", strings.Repeat("9", 300)), contacts,
+			func(c *ImportConfig) { c.Label, c.Regression, c.Split = "stage", true, "" }, []string{"nodes.csv",
+				"line 2, column stage", `target must be a number of at most 3.4e+38 in size (got "9999`}},
+		{"a weight beyond floats", patients, swap(contacts, "0.5", "1e39"), nil,
+			[]string{"edges.csv", "line 4, column hours", `at most 3.4e+38 (got "1e39")`}},
+		{"an infinite edge column", patients, swap(contacts, "0.5", "inf"),
+			func(c *ImportConfig) { c.Weight, c.EdgeColumns = "", []string{"hours"} }, []string{"edges.csv",
+				"line 4, column hours", `must be a number of at most 1e+140 in size (got "inf")`}},
+		{"split", swap(patients, ",test", ",tset"), contacts, nil,
+			[]string{"nodes.csv", "line 4, column use", `split must be train, val, test or none (got "tset")`}},
+		{"nothing to train on", swap(patients, "early,train", "early,test"), contacts, nil, []string{"nodes.csv",
+			"column use", `column use must have at least one cell "train" at a node with a label`}},
+		{"no labels", "id,stage\na,\nb,\n", "source,target,hours\n", func(c *ImportConfig) { c.Split, c.Site = "", "" },
+			[]string{"column stage: no node has a label"}},
+		{"labels all unlike", patients, contacts,
+			func(c *ImportConfig) { c.Label, c.Ignore = "name", nil; c.Split = "" },
+			[]string{"column name", "column name must hold classes (got 4 labels, each once)"}},
+		{"short row", swap(patients, ",late,val", ",late"), contacts, nil,
+			[]string{"nodes.csv", "line 3", "there must be 8 cells, as many as names of columns (got 7)"}},
 		{"quote", swap(patients, "Bob", `"Bo"b`), contacts, nil, []string{"nodes.csv", "line 3"}},
-		{"Latin-1", swap(patients, "Bob", "B\xf8b"), contacts, func(c *ImportConfig) { c.Format.Charset = "utf-8" }, []string{"nodes.csv", "line 3, column name", `must be UTF-8 (got "B\xf8b")`}},
-		{"Latin-1 names of columns", swap(patients, "age", "\xe5ge"), contacts, func(c *ImportConfig) { c.Format.Charset = "utf-8" }, []string{"nodes.csv", `must be UTF-8 (got "\xe5ge")`}},
+		{"Latin-1", swap(patients, "Bob", "B\xf8b"), contacts, func(c *ImportConfig) { c.Format.Charset = "utf-8" },
+			[]string{"nodes.csv", "line 3, column name", `must be UTF-8 (got "B\xf8b")`}},
+		{"Latin-1 names of columns", swap(patients, "age", "\xe5ge"), contacts,
+			func(c *ImportConfig) { c.Format.Charset = "utf-8" },
+			[]string{"nodes.csv", `must be UTF-8 (got "\xe5ge")`}},
 		{"the file is empty", "", contacts, nil, []string{"nodes.csv", "the file is empty"}},
-		{"no rows", "id,hospital,stage,use\n", contacts, func(c *ImportConfig) { c.Label, c.Split = "", "" }, []string{"nodes.csv", "no rows"}},
-		{"unknown node", patients, swap(contacts, "p3,p2", "p3,p9"), nil, []string{"edges.csv", "line 4, column target", "node must be a name in", "nodes.csv"}},
-		{"weight with a comma", patients, swap(contacts, "0.5", `"0,5"`), nil, []string{`(got "0,5"); a decimal comma needs --decimal-comma`}},
-		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours", `line 4, column hours: weight must be a number above 0, at most 3.4e+38 (got "-1")`}},
+		{"no rows", "id,hospital,stage,use\n", contacts, func(c *ImportConfig) { c.Label, c.Split = "", "" },
+			[]string{"nodes.csv", "no rows"}},
+		{"unknown node", patients, swap(contacts, "p3,p2", "p3,p9"), nil,
+			[]string{"edges.csv", "line 4, column target", "node must be a name in", "nodes.csv"}},
+		{"weight with a comma", patients, swap(contacts, "0.5", `"0,5"`), nil,
+			[]string{`(got "0,5"); a decimal comma needs --decimal-comma`}},
+		{"weight", patients, swap(contacts, "0.5", "-1"), nil, []string{"edges.csv", "line 4, column hours",
+			`line 4, column hours: weight must be a number above 0, at most 3.4e+38 (got "-1")`}},
 		{"weight missing", patients, swap(contacts, "0.5", ""), nil, []string{"edges.csv", "line 4, column hours"}},
-		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" }, []string{"there must be a table of nodes (got none)", "train 0.9"}},
-		{"no share for training", patients, contacts, func(c *ImportConfig) { c.Test = 1 }, []string{"that for training above 0"}},
+		{"shares", patients, contacts, func(c *ImportConfig) { c.Train, c.Val = 0.9, 0.3; c.Nodes = "" },
+			[]string{"there must be a table of nodes (got none)", "train 0.9"}},
+		{"no share for training", patients, contacts, func(c *ImportConfig) { c.Test = 1 },
+			[]string{"that for training above 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := tables(t, map[string]string{"nodes.csv": c.nodes, "edges.csv": c.edges})

@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/graphtest"
 )
 
-// TestLike: other tables become the features of the first ones, whatever is in them, and have a split of their own; labels
-// may be absent, columns of features not.
+// TestLike: other tables become the features of the first ones, whatever is in them, and have a split of their own;
+// labels may be absent, columns of features not.
 func TestLike(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -24,18 +24,22 @@ func TestLike(t *testing.T) {
 		return path
 	}
 	nodes := "name,age,kind,sick\na,10,x,yes\nb,20,y,no\nc,30,x,yes\nd,40,y,no\ne,50,x,yes\nf,60,y,no\n"
-	first, err := Import(ImportConfig{Nodes: file("n.csv", nodes), Edges: file("e.csv", "source,target\na,b\nc,d\n"), ID: "name", Label: "sick"})
+	first, err := Import(ImportConfig{Nodes: file("n.csv", nodes), Edges: file("e.csv", "source,target\na,b\nc,d\n"),
+		ID: "name", Label: "sick"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	edges := file("later-e.csv", "source,target\ng,h\n")
-	later := ImportConfig{Nodes: file("later.csv", "name,sick,kind,age\ng,no,x,35\nh,,z,1000\ni,yes,y,36\nj,no,y,37\n"), Edges: edges, Like: first.Encoding}
+	later := ImportConfig{Nodes: file("later.csv", "name,sick,kind,age\ng,no,x,35\nh,,z,1000\ni,yes,y,36\nj,no,y,37\n"),
+		Edges: edges, Like: first.Encoding}
 	g, err := Import(later)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(g.Encoding) != string(first.Encoding) || g.X.Cols() != first.X.Cols() || g.Labels.Classes != 2 || g.Labels.Class[1] != -1 || g.Adj.NumEdges() != 2 {
-		t.Errorf("%d features of %d, labels %+v, %d edges, encoding %s", g.X.Cols(), first.X.Cols(), g.Labels, g.Adj.NumEdges(), g.Encoding)
+	if string(g.Encoding) != string(first.Encoding) || g.X.Cols() != first.X.Cols() || g.Labels.Classes != 2 ||
+		g.Labels.Class[1] != -1 || g.Adj.NumEdges() != 2 {
+		t.Errorf("%d features of %d, labels %+v, %d edges, encoding %s", g.X.Cols(), first.X.Cols(), g.Labels,
+			g.Adj.NumEdges(), g.Encoding)
 	}
 	row := g.X.Dense.Row(0) // age is the mean, kind x
 	if row[0] != 0 || row[1] != 1 {

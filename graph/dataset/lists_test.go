@@ -26,7 +26,8 @@ func TestImportList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 2, 2}, Col: []int32{1, 0}}); !reflect.DeepEqual(g.Adj, want) {
+	if want := (graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 2, 2}, Col: []int32{1, 0}}); !reflect.DeepEqual(
+		g.Adj, want) {
 		t.Errorf("edges %v, want %v", g.Adj, want)
 	}
 	if err := os.WriteFile(list, []byte("10 70\n70 11\n"), 0o666); err != nil {

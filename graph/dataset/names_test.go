@@ -18,8 +18,8 @@ func TestUsualNames(t *testing.T) {
 		nodes += fmt.Sprintf("n%d,%d,%c\n", k, k, 'a'+k%2)
 		edges += fmt.Sprintf("n%d,n%d,%d\n", k, (k+1)%20, k)
 	}
-	for _, c := range []struct{ nodes, edges string }{{"id,age,class", "source,target,w"}, {"Id,age,class", "Source,Target,w"},
-		{" ID , age,class ", " SOURCE, Target,w"},
+	for _, c := range []struct{ nodes, edges string }{{"id,age,class", "source,target,w"},
+		{"Id,age,class", "Source,Target,w"}, {" ID , age,class ", " SOURCE, Target,w"},
 		{"id,Id,class", "src,dst,w"}, {"ID,to,class", "From,To,w"}, {"id,target,class", "source,target,to"}, {"", ""}} {
 		head := [2]string{c.nodes + "\n", c.edges + "\n"}
 		label := "class"

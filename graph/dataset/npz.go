@@ -83,7 +83,8 @@ func openData(path string) (arrays, meta, error) {
 	} else if info, err := os.Stat(path); err != nil {
 		return arrays{}, meta{}, fmt.Errorf("dataset: %w", err)
 	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
-		return arrays{}, meta{}, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path, arraysFile)
+		return arrays{}, meta{}, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path,
+			arraysFile)
 	}
 	m, err := readMeta(filepath.Join(dir, metaFile))
 	if err != nil {
@@ -260,7 +261,9 @@ func (a arrays) features(n int) (graph.Features, error) {
 		}
 		for k, v := range x {
 			if !finite(v) {
-				return graph.Features{}, a.Fault("x", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
+				return graph.Features{},
+					a.Fault("x", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1],
+						k%shape[1], v))
 			}
 		}
 		return graph.Features{Dense: mat.View(n, shape[1], x)}, nil
@@ -301,7 +304,8 @@ func (a arrays) sparse(n int) (*mat.Sparse, error) {
 		col, val := x.Row(i)
 		for k, v := range val {
 			if !finite(v) {
-				return nil, a.Fault("x_data", fmt.Errorf("row %d, column %d must be a finite number (got %v)", i, col[k], v))
+				return nil,
+					a.Fault("x_data", fmt.Errorf("row %d, column %d must be a finite number (got %v)", i, col[k], v))
 			}
 		}
 	}
@@ -324,7 +328,8 @@ func (a arrays) types(g *graph.Graph, n int, names []string) error {
 	t.Names, t.Of = slices.Clone(names), make([]uint8, n)
 	for i, k := range kind {
 		if k < 0 || k > math.MaxUint8 || len(names) > 0 && int(k) >= len(names) {
-			return a.Fault("node_type", fmt.Errorf("type of node %d must be one of %d (got %d)", i, cmp.Or(len(names), math.MaxUint8+1), k))
+			return a.Fault("node_type",
+				fmt.Errorf("type of node %d must be one of %d (got %d)", i, cmp.Or(len(names), math.MaxUint8+1), k))
 		}
 		for len(t.Names) <= int(k) {
 			t.Names = append(t.Names, strconv.Itoa(len(t.Names)))
@@ -351,7 +356,8 @@ func (a arrays) edges(g *graph.Graph, n int, m meta) error {
 	}
 	for k, i := range pairs {
 		if i < 0 || int(i) >= n {
-			return a.Fault("edge_index", fmt.Errorf("entry [%d, %d] must be a node, 0 to %d (got %d)", k/shape[1], k%shape[1], n-1, i))
+			return a.Fault("edge_index", fmt.Errorf("entry [%d, %d] must be a node, 0 to %d (got %d)", k/shape[1],
+				k%shape[1], n-1, i))
 		}
 	}
 	src, dst := pairs[:shape[1]], pairs[shape[1]:]
@@ -399,12 +405,16 @@ func (a arrays) edgeColumns(edges int) (x mat.Dense, rows []int32, err error) {
 	}
 	for k, v := range data {
 		if !finite(v) {
-			return x, nil, a.Fault("edge_attr", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
+			return x, nil, a.Fault("edge_attr",
+				fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
 		}
 	}
 	x = mat.View(shape[0], shape[1], data)
 	if shape[1] == 0 || !a.Has("edge_row") && shape[0] != edges {
-		return x, nil, a.Fault("edge_attr", fmt.Errorf("must have a row for each of %d edges and at least one column (got shape %s)", edges, npy.ShapeText(shape)))
+		return x, nil,
+			a.Fault("edge_attr",
+				fmt.Errorf("must have a row for each of %d edges and at least one column (got shape %s)", edges,
+					npy.ShapeText(shape)))
 	}
 	if a.Has("edge_row") {
 		if rows, _, err = npy.Read[int32](a.Archive, "edge_row", edges); err != nil {
@@ -417,7 +427,8 @@ func (a arrays) edgeColumns(edges int) (x mat.Dense, rows []int32, err error) {
 	}
 	for k, r := range rows {
 		if r < -1 || int(r) >= x.Rows {
-			return x, nil, a.Fault("edge_row", fmt.Errorf("entry %d must be -1 (zeros) or a row, 0 to %d (got %d)", k, x.Rows-1, r))
+			return x, nil, a.Fault("edge_row", fmt.Errorf("entry %d must be -1 (zeros) or a row, 0 to %d (got %d)", k,
+				x.Rows-1, r))
 		}
 	}
 	if rows == nil {
@@ -440,7 +451,8 @@ func (a arrays) relations(g *graph.Graph, src, dst []int32, weight []float32, ro
 		}
 	}
 	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
-		return a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
+		return a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most "+
+			"%d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
 	}
 	for r := len(names); r < count; r++ {
 		names = append(names, strconv.Itoa(r))
@@ -499,7 +511,8 @@ func (a arrays) ids(n int) ([]string, error) {
 	}
 	for i := range n {
 		if ptr[i] > ptr[i+1] || ptr[i+1] > int64(len(text)) {
-			return nil, a.Fault("ids_indptr", fmt.Errorf("entries must ascend up to %d (got %d as entry %d)", len(text), ptr[i+1], i+1))
+			return nil, a.Fault("ids_indptr", fmt.Errorf("entries must ascend up to %d (got %d as entry %d)", len(text),
+				ptr[i+1], i+1))
 		}
 		out[i] = all[ptr[i]:ptr[i+1]]
 	}

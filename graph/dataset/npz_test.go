@@ -79,7 +79,8 @@ func folder(t testing.TB, npz []byte, meta string) string {
 func TestReadSmall(t *testing.T) {
 	m := small()
 	m["client"] = arr{[]int{5}, []int32{1, 0, 0, 1, 1}}
-	dir := folder(t, pack(t, m), `{"name": "five", "class_names": ["cat", "dog", "emu"], "client_names": ["north", "south"]}`)
+	dir := folder(t, pack(t, m),
+		`{"name": "five", "class_names": ["cat", "dog", "emu"], "client_names": ["north", "south"]}`)
 	want := &graph.Graph{
 		Name:   "five",
 		Adj:    graph.CSR{NumDst: 5, NumSrc: 5, RowPtr: []int64{0, 1, 3, 5, 6, 6}, Col: []int32{1, 0, 2, 1, 3, 2}},
@@ -188,8 +189,12 @@ func TestReadFaults(t *testing.T) {
 		{"no labels", func(m map[string]arr) { delete(m, "y") }, "", 0, []string{"array y: missing"}},
 		{"dtype of edges", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []float32{0, 1}} }, "", 0,
 			[]string{"array edge_index", "dtype must be that of whole numbers (got <f4)"}},
-		{"infinite target", func(m map[string]arr) { m["y"] = arr{[]int{5}, []float32{1, 2, float32(math.Inf(1)), 0, 0}} }, "", 0, []string{"array y", "target of node 2 in column 0 must be a finite number"}},
-		{"half a target", func(m map[string]arr) { m["y"] = arr{[]int{5, 2}, []float32{1, 2, 3, 4, 5, nan, 0, 0, 0, 0}} }, "", 0, []string{"array y", "target of node 2 in column 1 must be a finite number, or NaN in all columns"}},
+		{"infinite target",
+			func(m map[string]arr) { m["y"] = arr{[]int{5}, []float32{1, 2, float32(math.Inf(1)), 0, 0}} }, "", 0,
+			[]string{"array y", "target of node 2 in column 0 must be a finite number"}},
+		{"half a target",
+			func(m map[string]arr) { m["y"] = arr{[]int{5, 2}, []float32{1, 2, 3, 4, 5, nan, 0, 0, 0, 0}} }, "", 0,
+			[]string{"array y", "target of node 2 in column 1 must be a finite number, or NaN in all columns"}},
 		{"texts of features", func(m map[string]arr) { m["x"] = arr{[]int{5, 1}, make([]string, 5)} }, "", 0,
 			[]string{"array x", "dtype must be that of numbers (got <U1)"}},
 		{"list of nodes as a mask", func(m map[string]arr) { m["val_mask"] = arr{[]int{3}, []int64{0, 3, 4}} }, "", 0,
@@ -198,29 +203,48 @@ func TestReadFaults(t *testing.T) {
 			[]string{"array val_mask", "node 1 must have 0 or 1 (got 3)"}},
 		{"edges by row", func(m map[string]arr) { m["edge_index"] = arr{[]int{3, 2}, make([]int64, 6)} }, "", 0,
 			[]string{"array edge_index", "shape must be [2, any] (got [3, 2]): transpose it"}},
-		{"edges of one row", func(m map[string]arr) { m["edge_index"] = arr{[]int{1, 2}, []int32{0, 1}} }, "", 0, []string{"array edge_index", "shape must be [2, any] (got [1, 2])"}},
-		{"endpoint N", func(m map[string]arr) { m["edge_index"].values.([]int32)[9] = 5 }, "", 0, []string{"array edge_index", "entry [1, 3] must be a node, 0 to 4 (got 5)"}},
-		{"endpoint -1", func(m map[string]arr) { m["edge_index"].values.([]int32)[0] = -1 }, "", 0, []string{"entry [0, 0] must be a node, 0 to 4 (got -1)"}},
+		{"edges of one row", func(m map[string]arr) { m["edge_index"] = arr{[]int{1, 2}, []int32{0, 1}} }, "", 0,
+			[]string{"array edge_index", "shape must be [2, any] (got [1, 2])"}},
+		{"endpoint N", func(m map[string]arr) { m["edge_index"].values.([]int32)[9] = 5 }, "", 0,
+			[]string{"array edge_index", "entry [1, 3] must be a node, 0 to 4 (got 5)"}},
+		{"endpoint -1", func(m map[string]arr) { m["edge_index"].values.([]int32)[0] = -1 }, "", 0,
+			[]string{"entry [0, 0] must be a node, 0 to 4 (got -1)"}},
 		{"wide endpoint", func(m map[string]arr) { m["edge_index"] = arr{[]int{2, 1}, []int64{0, 1 << 32}} }, "", 0,
 			[]string{"array edge_index", "row 1, column 0 is 4294967296, which does not fit a int32"}},
-		{"weight 0", func(m map[string]arr) { m["edge_weight"] = arr{[]int{6}, []float32{1, 1, 0, 1, 1, 1}} }, "", 0, []string{"array edge_weight", "entry 2 must be a finite number above 0 (got 0)"}},
-		{"weights of another list", func(m map[string]arr) { m["edge_weight"] = arr{[]int{5}, make([]float32, 5)} }, "", 0, []string{"array edge_weight", "shape must be [6] (got [5])"}},
-		{"relations of another list", func(m map[string]arr) { m["edge_type"] = arr{[]int{5}, make([]int32, 5)} }, "", 0, []string{"array edge_type", "shape must be [6] (got [5])"}},
-		{"NaN", func(m map[string]arr) { m["x"].values.([]float32)[7] = nan }, "", 0, []string{"array x", "row 3, column 1 must be a finite number (got NaN)"}},
-		{"infinity", func(m map[string]arr) { m["x"].values.([]float32)[0] = inf }, "", 0, []string{"array x", "row 0, column 0 must be a finite number (got +Inf)"}},
-		{"sparse NaN", func(m map[string]arr) { sparseX(m); m["x_data"].values.([]float32)[2] = nan }, "", 0, []string{"array x_data", "row 2, column 1 must be a finite number (got NaN)"}},
-		{"rows of x", func(m map[string]arr) { m["x"] = arr{[]int{4, 1}, make([]float32, 4)} }, "", 0, []string{"array x", "shape must be [5, any] (got [4, 1])"}},
-		{"both kinds of x", func(m map[string]arr) { x := m["x"]; sparseX(m); m["x"] = x }, "", 0, []string{"features must be dense or sparse (got both: x_indptr)"}},
-		{"sparse without pointers", func(m map[string]arr) { sparseX(m); delete(m, "x_indptr") }, "", 0, []string{"array x_indptr: missing"}},
-		{"sparse without values", func(m map[string]arr) { sparseX(m); delete(m, "x_data") }, "", 0, []string{"array x_data: missing"}},
-		{"sparse shape", func(m map[string]arr) { sparseX(m); m["x_shape"].values.([]int64)[0] = 6 }, "", 0, []string{"array x_shape", "must be [5, 0 to 16777216] (got [6 3])"}},
-		{"giant sparse shape", func(m map[string]arr) { sparseX(m); m["x_shape"].values.([]int64)[1] = 1 << 40 }, "", 0, []string{"array x_shape"}},
-		{"sparse column", func(m map[string]arr) { sparseX(m); m["x_indices"].values.([]int32)[0] = 3 }, "", 0, []string{"x_indices", "row 0 column 3"}},
-		{"sparse pointers fall", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 0 }, "", 0, []string{"x_indptr", "row 1"}},
-		{"sparse pointers leave", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 1 << 60 }, "", 0, []string{"x_indptr", "row 1"}},
+		{"weight 0", func(m map[string]arr) { m["edge_weight"] = arr{[]int{6}, []float32{1, 1, 0, 1, 1, 1}} }, "", 0,
+			[]string{"array edge_weight", "entry 2 must be a finite number above 0 (got 0)"}},
+		{"weights of another list", func(m map[string]arr) { m["edge_weight"] = arr{[]int{5}, make([]float32, 5)} }, "",
+			0, []string{"array edge_weight", "shape must be [6] (got [5])"}},
+		{"relations of another list", func(m map[string]arr) { m["edge_type"] = arr{[]int{5}, make([]int32, 5)} }, "",
+			0, []string{"array edge_type", "shape must be [6] (got [5])"}},
+		{"NaN", func(m map[string]arr) { m["x"].values.([]float32)[7] = nan }, "", 0,
+			[]string{"array x", "row 3, column 1 must be a finite number (got NaN)"}},
+		{"infinity", func(m map[string]arr) { m["x"].values.([]float32)[0] = inf }, "", 0,
+			[]string{"array x", "row 0, column 0 must be a finite number (got +Inf)"}},
+		{"sparse NaN", func(m map[string]arr) { sparseX(m); m["x_data"].values.([]float32)[2] = nan }, "", 0,
+			[]string{"array x_data", "row 2, column 1 must be a finite number (got NaN)"}},
+		{"rows of x", func(m map[string]arr) { m["x"] = arr{[]int{4, 1}, make([]float32, 4)} }, "", 0,
+			[]string{"array x", "shape must be [5, any] (got [4, 1])"}},
+		{"both kinds of x", func(m map[string]arr) { x := m["x"]; sparseX(m); m["x"] = x }, "", 0,
+			[]string{"features must be dense or sparse (got both: x_indptr)"}},
+		{"sparse without pointers", func(m map[string]arr) { sparseX(m); delete(m, "x_indptr") }, "", 0,
+			[]string{"array x_indptr: missing"}},
+		{"sparse without values", func(m map[string]arr) { sparseX(m); delete(m, "x_data") }, "", 0,
+			[]string{"array x_data: missing"}},
+		{"sparse shape", func(m map[string]arr) { sparseX(m); m["x_shape"].values.([]int64)[0] = 6 }, "", 0,
+			[]string{"array x_shape", "must be [5, 0 to 16777216] (got [6 3])"}},
+		{"giant sparse shape", func(m map[string]arr) { sparseX(m); m["x_shape"].values.([]int64)[1] = 1 << 40 }, "", 0,
+			[]string{"array x_shape"}},
+		{"sparse column", func(m map[string]arr) { sparseX(m); m["x_indices"].values.([]int32)[0] = 3 }, "", 0,
+			[]string{"x_indices", "row 0 column 3"}},
+		{"sparse pointers fall", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 0 }, "", 0,
+			[]string{"x_indptr", "row 1"}},
+		{"sparse pointers leave", func(m map[string]arr) { sparseX(m); m["x_indptr"].values.([]int64)[2] = 1 << 60 },
+			"", 0, []string{"x_indptr", "row 1"}},
 		{"label -2", func(m map[string]arr) { m["y"].values.([]int64)[1] = -2 }, `{"classes": 2}`, 0,
 			[]string{"array y", "label of node 1 must be 0 to 1, or -1 for none (got -2)"}},
-		{"label C", nil, `{"classes": 1}`, 0, []string{"array y", "label of node 1 must be 0 to 0, or -1 for none (got 1)"}},
+		{"label C", nil, `{"classes": 1}`, 0,
+			[]string{"array y", "label of node 1 must be 0 to 0, or -1 for none (got 1)"}},
 		{"label above all", func(m map[string]arr) { m["y"].values.([]int64)[3] = 1 << 40 }, `{"classes": 2}`, 0,
 			[]string{"array y", "label of node 3 must be 0 to 1, or -1 for none (got 1099511627776)"}},
 		{"label of no class", func(m map[string]arr) { m["y"] = arr{[]int{5}, []string{"a", "b", "c", "a", ""}} },
@@ -230,18 +254,25 @@ func TestReadFaults(t *testing.T) {
 			delete(m, "val_mask")
 			delete(m, "test_mask")
 		}, "", 0, []string{"array y", "-1 beside 0, 1 may be a class or no label"}},
-		{"names of classes", nil, `{"classes": 2, "class_names": ["a"]}`, 0, []string{"array y: meta.json must have at most 1048576 classes and a name for each (got 2 classes, 1 names)"}},
+		{"names of classes", nil, `{"classes": 2, "class_names": ["a"]}`, 0,
+			[]string{"array y: meta.json must have at most 1048576 classes and a name for each " +
+				"(got 2 classes, 1 names)"}},
 		{"nodes of meta", nil, `{"nodes": 6}`, 0, []string{"array y", "5 nodes", "says 6"}},
 		{"meta is no JSON", nil, `{"nodes": `, 0, []string{"meta.json"}},
-		{"masks overlap", func(m map[string]arr) { m["val_mask"].values.([]bool)[0] = true }, "", 0, []string{"array val_mask", "node 0 is in train_mask too"}},
+		{"masks overlap", func(m map[string]arr) { m["val_mask"].values.([]bool)[0] = true }, "", 0,
+			[]string{"array val_mask", "node 0 is in train_mask too"}},
 		{"mask of a node without label", func(m map[string]arr) { m["train_mask"].values.([]bool)[8] = true },
 			`{"classes": 2}`, 0, []string{"array train_mask", "node 4 has no label"}},
-		{"mask too short", func(m map[string]arr) { m["test_mask"] = arr{[]int{4}, make([]bool, 4)} }, "", 0, []string{"array test_mask", "shape must be [5] (got [4])"}},
+		{"mask too short", func(m map[string]arr) { m["test_mask"] = arr{[]int{4}, make([]bool, 4)} }, "", 0,
+			[]string{"array test_mask", "shape must be [5] (got [4])"}},
 		{"no such split", nil, "", 2, []string{"array train_mask", "split must be 0 to 1 (got 2 of 2)"}},
 		{"negative split", nil, "", -1, []string{"split must be 0 to 1 (got -1 of 2)"}},
-		{"empty training set", func(m map[string]arr) { m["train_mask"] = arr{[]int{5, 2}, make([]bool, 10)} }, "", 0, []string{"array train_mask", "split 0 must mark at least one node"}},
-		{"site", func(m map[string]arr) { m["client"] = arr{[]int{5}, []int32{0, 0, 2, 0, 0}} }, `{"client_names": ["a", "b"]}`, 0, []string{"array client", "site of node 2 must be 0 to 1 (got 2)"}},
-		{"sites too short", func(m map[string]arr) { m["client"] = arr{[]int{4}, make([]int32, 4)} }, "", 0, []string{"array client", "shape must be [5] (got [4])"}},
+		{"empty training set", func(m map[string]arr) { m["train_mask"] = arr{[]int{5, 2}, make([]bool, 10)} }, "", 0,
+			[]string{"array train_mask", "split 0 must mark at least one node"}},
+		{"site", func(m map[string]arr) { m["client"] = arr{[]int{5}, []int32{0, 0, 2, 0, 0}} },
+			`{"client_names": ["a", "b"]}`, 0, []string{"array client", "site of node 2 must be 0 to 1 (got 2)"}},
+		{"sites too short", func(m map[string]arr) { m["client"] = arr{[]int{4}, make([]int32, 4)} }, "", 0,
+			[]string{"array client", "shape must be [5] (got [4])"}},
 		{"names leave the text", func(m map[string]arr) {
 			m["ids"], m["ids_indptr"] = arr{[]int{2}, []uint8("ab")}, arr{[]int{6}, []int64{0, 9, 2, 2, 2, 2}}
 		}, "", 0, []string{"array ids_indptr", "entries must ascend up to 2 (got 9 as entry 1)"}},
@@ -405,8 +436,9 @@ func mustOpen(t testing.TB, data []byte) arrays {
 
 func TestWriteRead(t *testing.T) {
 	weighted := &graph.Graph{
-		Name:     "weighted",
-		Adj:      graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 3, 4}, Col: []int32{1, 0, 2, 1}, Weight: []float32{2, 2, 0.25, 0.25}},
+		Name: "weighted",
+		Adj: graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 3, 4}, Col: []int32{1, 0, 2, 1},
+			Weight: []float32{2, 2, 0.25, 0.25}},
 		X:        graph.Features{Dense: mat.View(3, 2, []float32{1, -2, 0, 4, 5, 6})},
 		Labels:   graph.Labels{Classes: 2, Bits: []uint8{1, 1, 0, 0, 0, 1}, Names: []string{"red", "b<lue"}},
 		Split:    []graph.Split{graph.Train, graph.None, graph.Test},
@@ -424,8 +456,9 @@ func TestWriteRead(t *testing.T) {
 		Adj:    graph.CSR{NumDst: 3, NumSrc: 3, RowPtr: []int64{0, 1, 3, 4}, Col: []int32{1, 0, 2, 1}},
 		Labels: graph.Labels{Class: []int32{-1, -1, -1}},
 		Split:  make([]graph.Split, 3),
-		Typed: graph.Relations{Names: []string{"likes", "knows", "likes (inverse)"}, Adj: graph.CSR{NumDst: 9, NumSrc: 3, // 1 likes 0, 1 and 2 know each other
-			RowPtr: []int64{0, 1, 1, 1, 1, 2, 3, 3, 4, 4}, Col: []int32{1, 2, 1, 0}}},
+		// 1 likes 0, 1 and 2 know each other
+		Typed: graph.Relations{Names: []string{"likes", "knows", "likes (inverse)"}, Adj: graph.CSR{NumDst: 9,
+			NumSrc: 3, RowPtr: []int64{0, 1, 1, 1, 1, 2, 3, 3, 4, 4}, Col: []int32{1, 2, 1, 0}}},
 	}
 	for _, want := range []*graph.Graph{weighted, bare, typed, Sites(SitesConfig{Nodes: 200}, rng.New(3))} {
 		dir := filepath.Join(t.TempDir(), "a", "b")
@@ -484,7 +517,8 @@ func TestDigest(t *testing.T) {
 
 // TestWriteFails checks that a failure leaves nothing behind.
 func TestWriteFails(t *testing.T) {
-	loop := &graph.Graph{Adj: graph.CSR{NumDst: 2, NumSrc: 2, RowPtr: []int64{0, 1, 1}, Col: []int32{0}}, Split: make([]graph.Split, 2)}
+	loop := &graph.Graph{Adj: graph.CSR{NumDst: 2, NumSrc: 2, RowPtr: []int64{0, 1, 1}, Col: []int32{0}},
+		Split: make([]graph.Split, 2)}
 	parent := t.TempDir()
 	graphtest.Refused(t, Write(filepath.Join(parent, "out"), loop), "self-loops cannot be stored")
 	if left, _ := os.ReadDir(parent); len(left) != 0 {
@@ -534,7 +568,8 @@ func FuzzNpz(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(g.Adj, again.Adj) || !reflect.DeepEqual(g.Labels, again.Labels) || !slices.Equal(g.IDs, again.IDs) {
+		if !reflect.DeepEqual(g.Adj, again.Adj) || !reflect.DeepEqual(g.Labels, again.Labels) ||
+			!slices.Equal(g.IDs, again.IDs) {
 			t.Fatalf("%+v was read again as %+v", g, again)
 		}
 	})

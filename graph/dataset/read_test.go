@@ -16,7 +16,8 @@ import (
 
 // account writes the row of one account of a bank: every second one is late, and code says so.
 func account(k int) string {
-	return fmt.Sprintf("a%d;%02d.%02d.2024;%d,%02d;b%d;wire no %d to someone;c%d;%s\n", k, 1+k%28, 1+k%12, k*37%1000, k%100, k%3, k, k%2, []string{"no", "yes"}[k%2])
+	return fmt.Sprintf("a%d;%02d.%02d.2024;%d,%02d;b%d;wire no %d to someone;c%d;%s\n", k, 1+k%28, 1+k%12, k*37%1000,
+		k%100, k%3, k, k%2, []string{"no", "yes"}[k%2])
 }
 
 const accountHead = "id;opened;balance;branch;note;code;late\n"
@@ -34,13 +35,14 @@ func accounts(n int, spoil map[int]string) string {
 }
 
 func accountConfig(dir string) ImportConfig {
-	return ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, "e.csv"), Label: "late", Text: []string{"note:8"}, Weight: "sum", Seed: 3,
-		Format: table.Format{DecimalComma: true}}
+	return ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, "e.csv"), Label: "late",
+		Text: []string{"note:8"}, Weight: "sum", Seed: 3, Format: table.Format{DecimalComma: true}}
 }
 
 // What a table becomes is told, column by column.
 func TestFacts(t *testing.T) {
-	dir := tables(t, map[string]string{"n.csv": accounts(60, nil), "e.csv": "source,target,sum\na0,a1,2\na1,a0,3\na0,a1,4\na2,a2,1\na4,a6,1\n"})
+	dir := tables(t, map[string]string{"n.csv": accounts(60, nil), "e.csv": "source,target,sum\na0,a1,2\na1,a0,3\n" +
+		"a0,a1,4\na2,a2,1\na4,a6,1\n"})
 	g, f, err := accountConfig(dir).Read()
 	if err != nil {
 		t.Fatal(err)
@@ -50,15 +52,18 @@ func TestFacts(t *testing.T) {
 	}
 	h := 0.5
 	want := &table.Facts{
-		Tables: []table.TableFacts{{File: "n.csv", Rows: 60, Encoding: "utf-8", Delimiter: ";"}, {File: "e.csv", Rows: 5, Encoding: "utf-8", Delimiter: ","}},
-		Columns: []table.ColumnFacts{{Name: "opened", Kind: "date", Features: 5, Why: "time, year and week"}, {Name: "balance", Kind: "numeric", Features: 1},
-			{Name: "branch", Kind: "categorical", Features: 4, Values: 3}, {Name: "note", Kind: "text", Features: 8, Why: "words hashed by FNV-1a with seed 3"},
+		Tables: []table.TableFacts{{File: "n.csv", Rows: 60, Encoding: "utf-8", Delimiter: ";"},
+			{File: "e.csv", Rows: 5, Encoding: "utf-8", Delimiter: ","}},
+		Columns: []table.ColumnFacts{{Name: "opened", Kind: "date", Features: 5, Why: "time, year and week"},
+			{Name: "balance", Kind: "numeric", Features: 1}, {Name: "branch", Kind: "categorical", Features: 4,
+				Values: 3}, {Name: "note", Kind: "text", Features: 8, Why: "words hashed by FNV-1a with seed 3"},
 			{Name: "code", Kind: "categorical", Features: 3, Values: 2}},
 		Nodes: 60, Label: "late", Classes: []table.NodeCount{{Name: "no", Nodes: 30}, {Name: "yes", Nodes: 30}},
 		Edges:    table.EdgeFacts{Listed: 5, Loops: 1, Repeated: 1, Mutual: 1, Kept: 2},
 		Isolated: 56, Homophily: &h,
-		Warnings: []string{"1 edge listed again: each edge counts once, with its largest weight; --merge says otherwise",
-			"column code alone predicts late for 100.0 % of the nodes: it may be the label in disguise (--ignore code)"},
+		Warnings: []string{"1 edge listed again: each edge counts once, with its largest weight; " +
+			"--merge says otherwise", "column code alone predicts late for 100.0 % of the nodes: it may be the label " +
+			"in disguise (--ignore code)"},
 	}
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("facts %+v\nwant %+v", f, want)
@@ -77,8 +82,8 @@ func TestFacts(t *testing.T) {
 // Tables with rows at fault, skipped, give what the tables without these rows give; without skip all
 // faults are named at once.
 func TestSkip(t *testing.T) {
-	bad := map[int]string{7: account(6), 11: strings.Replace(account(11), ",11;", ",x1;", 1), 20: "a20;short\n", 33: strings.Replace(account(33), "a33", "", 1),
-		41: strings.Replace(account(41), ".2024", ".24", 1)}
+	bad := map[int]string{7: account(6), 11: strings.Replace(account(11), ",11;", ",x1;", 1), 20: "a20;short\n",
+		33: strings.Replace(account(33), "a33", "", 1), 41: strings.Replace(account(41), ".2024", ".24", 1)}
 	edges := "source,target,sum\na0,a1,2\na1,a7,1\na0,a2,none\na3,nobody,1\na5,a6,2\n"
 	dirty := tables(t, map[string]string{"n.csv": accounts(60, bad), "e.csv": edges})
 	none := map[int]string{7: "", 11: "", 20: "", 33: "", 41: ""}
@@ -96,11 +101,13 @@ func TestSkip(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("read %+v\nwant %+v", got, want)
 	}
-	if !reflect.DeepEqual(f.Columns, wantFacts.Columns) || f.Tables[0].Skipped != 5 || f.Tables[1].Skipped != 3 || f.Tables[0].Rows != 55 || f.Tables[1].Rows != 2 {
+	if !reflect.DeepEqual(f.Columns, wantFacts.Columns) || f.Tables[0].Skipped != 5 || f.Tables[1].Skipped != 3 ||
+		f.Tables[0].Rows != 55 || f.Tables[1].Rows != 2 {
 		t.Errorf("facts %+v", f)
 	}
 	_, _, err = accountConfig(dirty).Read()
-	graphtest.Refused(t, err, "n.csv: line 9, column id", "line 13, column balance", "line 22", "there must be 7 cells, as many as names of columns (got ", "line 35, column id", "line 43, column opened",
+	graphtest.Refused(t, err, "n.csv: line 9, column id", "line 13, column balance", "line 22",
+		"there must be 7 cells, as many as names of columns (got ", "line 35, column id", "line 43, column opened",
 		"e.csv: line 4, column sum")
 	if strings.Contains(err.Error(), "nobody") { // it may be one of the nodes at fault
 		t.Errorf("%v", err)
@@ -122,7 +129,8 @@ func TestMerge(t *testing.T) {
 	if len(s) != 4 || !slices.Equal(w, []float32{9, 5, 3, 1}) || !slices.Equal(kind, []int32{1, 0, 1, 0}) {
 		t.Errorf("with types: %v, %v, %v", s, kind, w)
 	}
-	dir := tables(t, map[string]string{"n.csv": accounts(4, nil), "e.csv": "source,target,sum\na0,a1,2\na1,a0,3\na0,a1,7\na2,a3,1\n"})
+	dir := tables(t, map[string]string{"n.csv": accounts(4, nil), "e.csv": "source,target,sum\na0,a1,2\na1,a0,3\n" +
+		"a0,a1,7\na2,a3,1\n"})
 	c := accountConfig(dir)
 	for how, want := range map[string]float32{"": 7, "max": 7, "sum": 12} {
 		c.Merge = how
@@ -136,7 +144,8 @@ func TestMerge(t *testing.T) {
 		}
 	}
 	list := filepath.Join(tables(t, map[string]string{"a.wel": "0 1 2\n1 0 3\n0 1 4\n2 1 1\n"}), "a.wel")
-	if g, listed, err := edgelist.Read(edgelist.Config{Path: list, Weight: "3", Merge: "sum"}); err != nil || g.Adj.Weight[0] != 9 || len(listed.Source) != 4 {
+	if g, listed, err := edgelist.Read(edgelist.Config{Path: list, Weight: "3", Merge: "sum"}); err != nil ||
+		g.Adj.Weight[0] != 9 || len(listed.Source) != 4 {
 		t.Errorf("%+v, %v", g, err)
 	}
 	c.Merge = "product"
@@ -157,7 +166,8 @@ func TestSameFromAnyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"b.csv", "c.csv"} {
-		if got, err := Import(ImportConfig{Name: "a", Nodes: filepath.Join(dir, name), Label: "class"}); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := Import(ImportConfig{Name: "a", Nodes: filepath.Join(dir, name), Label: "class"}); err != nil ||
+			!reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -205,7 +215,8 @@ func TestHints(t *testing.T) {
 	}
 	dir := tables(t, map[string]string{"n.csv": text})
 	for _, comma := range []bool{false, true} {
-		_, f, err := ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class", Format: table.Format{DecimalComma: comma}}.Read()
+		_, f, err := ImportConfig{Nodes: filepath.Join(dir, "n.csv"), Label: "class",
+			Format: table.Format{DecimalComma: comma}}.Read()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,9 +253,11 @@ func TestManyColumns(t *testing.T) {
 
 // A graph of networkx: a list or table of names beside a table that pandas wrote.
 func TestNetworkx(t *testing.T) {
-	dir := tables(t, map[string]string{"n.csv": ",age,class\nann,1,x\nbob,2,y\ncyd,3,x\n", "e.edgelist": "ann bob 2\ncyd bob 3\n", "e.csv": "source,target,weight\nann,bob,2\ncyd,bob,3\n"})
+	dir := tables(t, map[string]string{"n.csv": ",age,class\nann,1,x\nbob,2,y\ncyd,3,x\n", "e.edgelist": "ann bob 2\n" +
+		"cyd bob 3\n", "e.csv": "source,target,weight\nann,bob,2\ncyd,bob,3\n"})
 	of := func(edges, weight string) *graph.Graph {
-		g, err := Import(ImportConfig{Name: "g", Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, edges), Label: "class", Weight: weight})
+		g, err := Import(ImportConfig{Name: "g", Nodes: filepath.Join(dir, "n.csv"), Edges: filepath.Join(dir, edges),
+			Label: "class", Weight: weight})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -262,7 +275,8 @@ func TestNetworkx(t *testing.T) {
 // edge_index of PyTorch Geometric, alone and beside a table.
 func TestEdgeIndex(t *testing.T) {
 	dir := tables(t, map[string]string{"n.csv": "id,class\n0,x\n1,y\n2,x\n3,y\n",
-		"e.npz": string(pack(t, map[string]arr{"edge_index": {[]int{2, 3}, []int64{0, 1, 2, 1, 0, 2}}, "edge_attr": {[]int{3, 1}, []float32{2, 2, 1}}}))})
+		"e.npz": string(pack(t, map[string]arr{"edge_index": {[]int{2, 3}, []int64{0, 1, 2, 1, 0, 2}},
+			"edge_attr": {[]int{3, 1}, []float32{2, 2, 1}}}))})
 	file := filepath.Join(dir, "e.npz")
 	g, _, err := edgelist.Read(edgelist.Config{Path: file, Weight: "edge_attr", Nodes: 5})
 	if err != nil || g.N() != 5 || g.Adj.NumEdges() != 2 || g.Adj.Weight[0] != 2 {
@@ -272,7 +286,8 @@ func TestEdgeIndex(t *testing.T) {
 	if err != nil || g.N() != 4 || g.Adj.NumEdges() != 2 {
 		t.Errorf("%+v, %v", g, err)
 	}
-	for want, c := range map[string]edgelist.Config{"array weight: missing": {Weight: "weight"}, "no column of sources": {Source: "from"}, "node must be 0 to 0 (got 1)": {Nodes: 1}} {
+	for want, c := range map[string]edgelist.Config{"array weight: missing": {Weight: "weight"},
+		"no column of sources": {Source: "from"}, "node must be 0 to 0 (got 1)": {Nodes: 1}} {
 		c.Path = file
 		_, _, err := edgelist.Read(c)
 		graphtest.Refused(t, err, "e.npz", want)

@@ -128,7 +128,8 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, r
 		names = names[len(e.Relations):]
 	}
 	if int64(len(names))*int64(n) > math.MaxInt32 {
-		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d (got %d times %d)", math.MaxInt32, len(names), n)
+		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d "+
+			"(got %d times %d)", math.MaxInt32, len(names), n)
 	}
 	list, err := graph.Deal(n, len(names), kind, src, dst, weight, graph.Build{Edge: rows})
 	if err != nil {
@@ -143,7 +144,8 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, r
 // BothWays returns typed edges and then the reverse of each, under the relation that is the reverse
 // of its own, with the same row of columns; of messages one way the edges alone, and nothing where edges
 // have no types.
-func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32, rows []int32) (kinds, srcs, dsts []int32, weights []float32, of []int32) {
+func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32,
+	rows []int32) (kinds, srcs, dsts []int32, weights []float32, of []int32) {
 	switch {
 	case len(e.Relations) == 0:
 		return nil, nil, nil, nil, nil

@@ -121,7 +121,8 @@ func TestReadShared(t *testing.T) {
 			for _, s := range g.Split {
 				split[s]++
 			}
-			for s, n := range map[graph.Split]any{graph.Train: want.Split.Train, graph.Val: want.Split.Val, graph.Test: want.Split.Test} {
+			for s, n := range map[graph.Split]any{graph.Train: want.Split.Train, graph.Val: want.Split.Val,
+				graph.Test: want.Split.Test} {
 				if list, ok := n.([]any); ok {
 					n = list[last]
 				}

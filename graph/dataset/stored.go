@@ -69,19 +69,22 @@ func (s *StoredNodes) Features() []section.Section {
 		return nil
 	case fuller(total, n, cols):
 		row := make([]float32, cols)
-		return []section.Section{section.Stream("x/dense", section.F32, []int{n, cols}, s.rows(func(w io.Writer, x *mat.Sparse) error {
-			clear(row)
-			for k, j := range x.Col {
-				row[j] = x.Val[k]
-			}
-			return section.WriteArray(w, row)
-		}))}
+		return []section.Section{section.Stream("x/dense", section.F32, []int{n, cols},
+			s.rows(func(w io.Writer, x *mat.Sparse) error {
+				clear(row)
+				for k, j := range x.Col {
+					row[j] = x.Val[k]
+				}
+				return section.WriteArray(w, row)
+			}))}
 	}
 	return []section.Section{
 		section.Array("x/shape", []int64{int64(n), int64(cols)}),
 		section.Stream("x/row_ptr", section.I64, []int{n + 1}, s.pointers),
-		section.Stream("x/col", section.I32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return section.WriteArray(w, x.Col) })),
-		section.Stream("x/val", section.F32, []int{int(total)}, s.rows(func(w io.Writer, x *mat.Sparse) error { return section.WriteArray(w, x.Val) })),
+		section.Stream("x/col", section.I32, []int{int(total)},
+			s.rows(func(w io.Writer, x *mat.Sparse) error { return section.WriteArray(w, x.Col) })),
+		section.Stream("x/val", section.F32, []int{int(total)},
+			s.rows(func(w io.Writer, x *mat.Sparse) error { return section.WriteArray(w, x.Val) })),
 	}
 }
 

@@ -321,7 +321,8 @@ func (n *nodeReader) addName(name string, line int) error {
 		n.g.IDs, n.lines = append(n.g.IDs, name), append(n.lines, line)
 	} else if number := strconv.Itoa(len(n.g.Split)); name != number {
 		return n.t.Fault(line, n.id,
-			"nodes of a stored graph must be numbered from 0 in the order of the table: the name must be %s (got %.40q)",
+			"nodes of a stored graph must be numbered from 0 in the order of the table: the name must be %s "+
+				"(got %.40q)",
 			number, name)
 	}
 	return nil
@@ -403,7 +404,8 @@ func (n *nodeReader) addTarget(found []string) error {
 func fuller(values int64, rows, cols int) bool { return values > int64(rows)*int64(cols)/4 }
 
 var splitNames = map[string]graph.Split{
-	"train": graph.Train, "val": graph.Val, "valid": graph.Val, "validation": graph.Val, "test": graph.Test, "none": graph.None, "": graph.None,
+	"train": graph.Train, "val": graph.Val, "valid": graph.Val, "validation": graph.Val, "test": graph.Test,
+	"none": graph.None, "": graph.None,
 }
 
 // addLabels appends one node's labels.

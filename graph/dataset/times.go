@@ -22,7 +22,8 @@ func ParseTimeSplit(text string) (t *TimeSplit, err error) {
 	if text == "" {
 		return nil, nil
 	}
-	fail := fmt.Errorf("split by time must be COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, the first the smaller (got %q)", text)
+	fail := fmt.Errorf("split by time must be COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, the first "+
+		"the smaller (got %q)", text)
 	t = &TimeSplit{}
 	rest, second, ok := cutLast(text)
 	if !ok {

@@ -48,13 +48,16 @@ func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 		return err
 	}
 	oneWay := directed(g)
-	if err := writeFile(stopped, filepath.Join(data, arraysFile), func(w io.Writer) error { return writeArrays(w, g, oneWay) }); err != nil {
+	if err := writeFile(stopped, filepath.Join(data, arraysFile),
+		func(w io.Writer) error { return writeArrays(w, g, oneWay) }); err != nil {
 		return err
 	}
-	if err := writeFile(stopped, filepath.Join(data, metaFile), func(w io.Writer) error { return writeMeta(w, g, oneWay) }); err != nil {
+	if err := writeFile(stopped, filepath.Join(data, metaFile),
+		func(w io.Writer) error { return writeMeta(w, g, oneWay) }); err != nil {
 		return err
 	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) { // empty: some systems refuse to rename over it
+	// empty: some systems refuse to rename over it
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Rename(data, dir)
@@ -96,7 +99,8 @@ func writeFile(stopped func() error, path string, fill func(io.Writer) error) (e
 
 func writeMeta(w io.Writer, g *graph.Graph, oneWay bool) error {
 	n := g.N()
-	m := meta{Types: g.Types.Names, Directed: oneWay, Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes, ClassNames: g.Labels.Names, Sites: g.Sites, Relations: g.Typed.Names, Encoding: g.Encoding}
+	m := meta{Types: g.Types.Names, Directed: oneWay, Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes,
+		ClassNames: g.Labels.Names, Sites: g.Sites, Relations: g.Typed.Names, Encoding: g.Encoding}
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
 		return err
@@ -272,14 +276,15 @@ func listed(g *graph.Graph, oneWay bool) (*entries, error) {
 	}
 	again, err := graph.FromEdges(n, l.src, l.dst, l.weight, graph.Build{Directed: oneWay, Edge: l.row})
 	if err == nil && !sameEdges(&again, &g.Adj) {
-		err = fmt.Errorf("the %d edges of the relations must be those of the graph, with the largest of their weights and the lowest of their rows (got %d edges)",
-			again.NumEdges(), g.Adj.NumEdges())
+		err = fmt.Errorf("the %d edges of the relations must be those of the graph, with the largest of their "+
+			"weights and the lowest of their rows (got %d edges)", again.NumEdges(), g.Adj.NumEdges())
 	}
 	return l, err
 }
 
 func sameEdges(a, b *graph.CSR) bool {
-	return slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight) && slices.Equal(a.Edge, b.Edge)
+	return slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight) &&
+		slices.Equal(a.Edge, b.Edge)
 }
 
 // directed reports whether a graph has edges in one direction only, or relations without their

@@ -72,7 +72,8 @@ func parseConfig(path string, b []byte) (*config, error) {
 		return fail("num_parts must be 1 to %d (got %d)", maxParts, c.Parts)
 	}
 	if c.Nodes < 0 || c.Nodes > math.MaxInt32 || c.Edges < 0 {
-		return fail("num_nodes must be 0 to %d and num_edges 0 or more (got %d and %d)", math.MaxInt32, c.Nodes, c.Edges)
+		return fail("num_nodes must be 0 to %d and num_edges 0 or more (got %d and %d)", math.MaxInt32, c.Nodes,
+			c.Edges)
 	}
 	for p := range c.Parts {
 		key := fmt.Sprintf("part-%d", p)
@@ -84,7 +85,8 @@ func parseConfig(path string, b []byte) (*config, error) {
 			return fail("%s: %w", key, err)
 		}
 		if f.Graph == "" && f.Graphbolt != "" {
-			return fail("%s: a partition for GraphBolt (part_graph_graphbolt), whose graphs are pickled Python objects: write it with partition_graph(…, use_graphbolt=False)", key)
+			return fail("%s: a partition for GraphBolt (part_graph_graphbolt), whose graphs are pickled Python "+
+				"objects: write it with partition_graph(…, use_graphbolt=False)", key)
 		}
 		for name, file := range map[string]string{"part_graph": f.Graph, "node_feats": f.Nodes, "edge_feats": f.Edges} {
 			if !filepath.IsLocal(filepath.FromSlash(file)) {
@@ -105,14 +107,16 @@ func parseConfig(path string, b []byte) (*config, error) {
 
 // parseTypes puts the map of one kind of thing into the order of the types' numbers, and checks
 // that the runs follow on each other by part, then by type, from 0 to total.
-func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts int, total int64) (t types, err error) {
+func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts int,
+	total int64) (t types, err error) {
 	text = bytes.TrimSpace(text)
 	listed := map[string]json.RawMessage{}
 	switch {
 	case len(text) == 0:
 		return t, errors.New("missing")
 	case text[0] == '"':
-		return t, errors.New("must be a map of ranges (got the name of a file of owners, which DGL does not read either: write it with reshuffle=True)")
+		return t, errors.New("must be a map of ranges (got the name of a file of owners, which DGL does not read " +
+			"either: write it with reshuffle=True)")
 	case text[0] == '[':
 		listed[standard] = text
 	default:
@@ -129,13 +133,15 @@ func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts
 		}
 	}
 	if len(ids) == 0 || len(ids) > maxTypes || len(ids) != len(listed) {
-		return t, fmt.Errorf("the map and the numbers must have the same 1 to %d types (got %d and %d)", maxTypes, len(listed), len(ids))
+		return t, fmt.Errorf("the map and the numbers must have the same 1 to %d types (got %d and %d)", maxTypes,
+			len(listed), len(ids))
 	}
 	t.names, t.ranges = make([]string, len(ids)), make([][]Range, len(ids))
 	for _, name := range slices.Sorted(maps.Keys(ids)) { // so that a fault is named alike each time
 		id := ids[name]
 		if id < 0 || id >= len(ids) || t.ranges[id] != nil {
-			return t, fmt.Errorf("number of type %q must be one of 0 to %d that no other type has (got %d)", name, len(ids)-1, id)
+			return t, fmt.Errorf("number of type %q must be one of 0 to %d that no other type has (got %d)", name,
+				len(ids)-1, id)
 		}
 		if listed[name] == nil {
 			return t, fmt.Errorf("type %q is missing", name)
@@ -149,7 +155,8 @@ func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts
 	for p := range parts {
 		for k, ranges := range t.ranges {
 			if ranges[p][0] != at || ranges[p][1] < at {
-				return t, fmt.Errorf("range of type %q in part %d must begin at %d (got %v)", t.names[k], p, at, ranges[p])
+				return t, fmt.Errorf("range of type %q in part %d must begin at %d (got %v)", t.names[k], p, at,
+					ranges[p])
 			}
 			at = ranges[p][1]
 		}

@@ -41,7 +41,8 @@ func TestEdgeFeatures(t *testing.T) {
 					ends[[2]int64{part.Global[part.Src[e]], part.Global[part.Dst[e]]}] = true
 				}
 			}
-			if len(got) != len(ends) || slices.ContainsFunc(got, func(v float64) bool { return !slices.Contains(of, v) }) {
+			if len(got) != len(ends) ||
+				slices.ContainsFunc(got, func(v float64) bool { return !slices.Contains(of, v) }) {
 				t.Errorf("%s: part %d: years %v of %d edges, must be of %v", name, k, got, len(ends), of)
 			}
 		}

@@ -67,19 +67,23 @@ func TestOldHomogeneous(t *testing.T) {
 	dir := folder(t, "random-2")
 	for k := range 2 {
 		part := filepath.Join(dir, fmt.Sprintf("part%d", k))
-		put(t, filepath.Join(part, "node_feat.dgl"), func(name string) string { return strings.TrimPrefix(name, "_N/") })
-		put(t, filepath.Join(part, "edge_feat.dgl"), func(name string) string { return strings.TrimPrefix(name, "_N:_E:_N/") })
+		put(t, filepath.Join(part, "node_feat.dgl"),
+			func(name string) string { return strings.TrimPrefix(name, "_N/") })
+		put(t, filepath.Join(part, "edge_feat.dgl"),
+			func(name string) string { return strings.TrimPrefix(name, "_N:_E:_N/") })
 		edit(t, filepath.Join(part, "graph.dgl"), func(b []byte) []byte { return oldGraph(t, b) })
 	}
 	for name, maps := range map[string]string{
-		"maps of types":  `"node_map": {"_N": [%d, 40]}, "edge_map": {"_E": [%d, %d]}, "ntypes": {"_N": 0}, "etypes": {"_E": 0}`,
+		"maps of " +
+			"types": `"node_map": {"_N": [%d, 40]}, "edge_map": {"_E": [%d, %d]}, "ntypes": {"_N": 0}, "etypes": {"_E": 0}`,
 		"maps of ends":   `"node_map": [%d, 40], "edge_map": [%d, %d]`,
 		"maps of ranges": `"node_map": [[0, %[1]d], [%[1]d, 40]], "edge_map": [[0, %[2]d], [%[2]d, %[3]d]]`,
 	} {
 		edit(t, filepath.Join(dir, "small.json"), func([]byte) []byte {
 			e := [2]int{want[0].Adj.NumEdges(), want[1].Adj.NumEdges()}
 			text := fmt.Sprintf(maps, want[0].Owned, e[0], e[0]+e[1])
-			return fmt.Appendf(nil, `{"graph_name": "small", "num_parts": 2, "num_nodes": 40, "num_edges": %d, %s, %s}`, e[0]+e[1], text,
+			return fmt.Appendf(nil, `{"graph_name": "small", "num_parts": 2, "num_nodes": 40, "num_edges": %d, %s, %s}`,
+				e[0]+e[1], text,
 				`"part-0": {"node_feats": "part0/node_feat.dgl", "edge_feats": "part0/edge_feat.dgl", "part_graph": "part0/graph.dgl"},
 				"part-1": {"node_feats": "part1/node_feat.dgl", "edge_feats": "part1/edge_feat.dgl", "part_graph": "part1/graph.dgl"}`)
 		})
@@ -167,7 +171,8 @@ func TestOldTyped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if year := p.Parts[0].Edges[3]["year"]; len(year.Shape) != 1 || int64(year.Len()) != year.Shape[0] || year.Len() == 0 {
+		if year := p.Parts[0].Edges[3]["year"]; len(year.Shape) != 1 || int64(year.Len()) != year.Shape[0] ||
+			year.Len() == 0 {
 			t.Errorf("year is %v", year)
 		}
 		got, err := shardsOf(p, Names{})
@@ -186,7 +191,8 @@ func TestOldTyped(t *testing.T) {
 			t.Error("the shards differ")
 		}
 	}
-	check(func(name string) string { return name }) // columns alone are old, as where DGL's tool changed the description
+	// columns alone are old, as where DGL's tool changed the description
+	check(func(name string) string { return name })
 	edit(t, filepath.Join(dir, "small.json"), func(b []byte) []byte { return []byte(bare(string(b))) })
 	check(bare)
 }
@@ -208,12 +214,18 @@ func TestFaults(t *testing.T) {
 		change         func([]byte) []byte
 		want           []string
 	}{
-		{"GraphBolt", "random-2", "small.json", replace(`"part_graph": "part0/graph.dgl"`, `"part_graph_graphbolt": "part0/fused_csc_sampling_graph.pt"`), []string{"small.json", "part-0", "GraphBolt"}},
-		{"not JSON", "random-2", "small.json", func(b []byte) []byte { return b[:50] }, []string{"small.json", "unexpected end"}},
-		{"no parts", "random-2", "small.json", replace(`"num_parts": 2`, `"num_parts": 0`), []string{"num_parts must be 1 to 65536 (got 0)"}},
+		{"GraphBolt", "random-2", "small.json",
+			replace(`"part_graph": "part0/graph.dgl"`, `"part_graph_graphbolt": "part0/fused_csc_sampling_graph.pt"`),
+			[]string{"small.json", "part-0", "GraphBolt"}},
+		{"not JSON", "random-2", "small.json", func(b []byte) []byte { return b[:50] },
+			[]string{"small.json", "unexpected end"}},
+		{"no parts", "random-2", "small.json", replace(`"num_parts": 2`, `"num_parts": 0`),
+			[]string{"num_parts must be 1 to 65536 (got 0)"}},
 		{"a part too many", "random-2", "small.json", replace(`"num_parts": 2`, `"num_parts": 3`), []string{"part-2"}},
-		{"a path outside", "random-2", "small.json", replace("part0/graph.dgl", "../graph.dgl"), []string{"part_graph", "below the folder"}},
-		{"a file that is not there", "random-2", "small.json", replace("part0/graph.dgl", "part0/none.dgl"), []string{"none.dgl"}},
+		{"a path outside", "random-2", "small.json", replace("part0/graph.dgl", "../graph.dgl"),
+			[]string{"part_graph", "below the folder"}},
+		{"a file that is not there", "random-2", "small.json", replace("part0/graph.dgl", "part0/none.dgl"),
+			[]string{"none.dgl"}},
 		{"owners in a file", "random-2", "small.json", func(b []byte) []byte {
 			var c map[string]any
 			if err := json.Unmarshal(b, &c); err != nil {
@@ -223,25 +235,33 @@ func TestFaults(t *testing.T) {
 			b, _ = json.Marshal(c)
 			return b
 		}, []string{"node_map", "file of owners"}},
-		{"total", "random-2", "small.json", replace(`"num_nodes": 40`, `"num_nodes": 41`), []string{"node_map", "ranges must end at the total, 41 (got 40)"}},
-		{"type without a number", "typed-random-2", "small.json", replace(`"venue": 2`, `"venue": 1`), []string{"node_map", `number of type "venue" must be one of 0 to 2 that no other type has (got 1)`}},
+		{"total", "random-2", "small.json", replace(`"num_nodes": 40`, `"num_nodes": 41`),
+			[]string{"node_map", "ranges must end at the total, 41 (got 40)"}},
+		{"type without a number", "typed-random-2", "small.json", replace(`"venue": 2`, `"venue": 1`),
+			[]string{"node_map", `number of type "venue" must be one of 0 to 2 that no other type has (got 1)`}},
 		{"type unlike the map", "typed-random-2", "small.json", replace(`"venue": 2`, `"place": 2`), []string{"place"}},
 		{"parts exchanged", "random-2", "small.json", func(b []byte) []byte {
 			b = bytes.ReplaceAll(b, []byte("part0"), []byte("partX"))
 			b = bytes.ReplaceAll(b, []byte("part1"), []byte("part0"))
 			return bytes.ReplaceAll(b, []byte("partX"), []byte("part1"))
-		}, []string{"part1/graph.dgl", "the part's own nodes, 14 of [0, 14), must come first and in order (got local node 0 as node 14, inner 1)"}},
+		}, []string{"part1/graph.dgl", "the part's own nodes, 14 of [0, 14), must come first and in order " +
+			"(got local node 0 as node 14, inner 1)"}},
 		{"magic", "random-2", "part1/graph.dgl", patch(0, 0), []string{"part1/graph.dgl", "byte 0", "magic"}},
-		{"version", "random-2", "part1/graph.dgl", patch(8, 1), []string{"byte 8", "version of DGL's file of graphs must be 2 (got 1)"}},
-		{"truncated", "random-2", "part1/graph.dgl", func(b []byte) []byte { return b[:5000] }, []string{"part1/graph.dgl", "byte ", "left"}},
-		{"appended", "random-2", "part1/graph.dgl", func(b []byte) []byte { return append(b, 0) }, []string{"1 bytes after the end"}},
-		{"giant array", "random-2", "part1/graph.dgl", patch(4188, 0xff, 0xff, 0xff, 0x7f), []string{"part1/graph.dgl", "byte 4184", "too few"}},
+		{"version", "random-2", "part1/graph.dgl", patch(8, 1),
+			[]string{"byte 8", "version of DGL's file of graphs must be 2 (got 1)"}},
+		{"truncated", "random-2", "part1/graph.dgl", func(b []byte) []byte { return b[:5000] },
+			[]string{"part1/graph.dgl", "byte ", "left"}},
+		{"appended", "random-2", "part1/graph.dgl", func(b []byte) []byte { return append(b, 0) },
+			[]string{"1 bytes after the end"}},
+		{"giant array", "random-2", "part1/graph.dgl", patch(4188, 0xff, 0xff, 0xff, 0x7f),
+			[]string{"part1/graph.dgl", "byte 4184", "too few"}},
 		{"inner node marked halo", "random-2", "part1/graph.dgl", func(b []byte) []byte {
 			at := bytes.Index(b, []byte("inner_node"))
 			b[at+10+48] = 0
 			return b
 		}, []string{"local node 0", "inner 0"}},
-		{"features truncated", "random-2", "part0/node_feat.dgl", func(b []byte) []byte { return b[:len(b)-1] }, []string{"part0/node_feat.dgl", "byte "}},
+		{"features truncated", "random-2", "part0/node_feat.dgl", func(b []byte) []byte { return b[:len(b)-1] },
+			[]string{"part0/node_feat.dgl", "byte "}},
 		{"tensors missing", "random-2", "part0/node_feat.dgl", patch(8, 9), []string{"9 tensors announced"}},
 		{"infinite feature", "random-2", "part0/node_feat.dgl", func(b []byte) []byte {
 			at := bytes.Index(b, []byte("_N/feat")) + 7 + 56
@@ -371,7 +391,8 @@ func FuzzTensors(f *testing.F) {
 }
 
 func TestHalf(t *testing.T) {
-	for h, want := range map[uint16]float32{0: 0, 1: 0x1p-24, 0x3ff: 1023 * 0x1p-24, 0x400: 0x1p-14, 0x3c00: 1, 0xbc01: -(1 + 1.0/1024), 0x7bff: 65504} {
+	for h, want := range map[uint16]float32{0: 0, 1: 0x1p-24, 0x3ff: 1023 * 0x1p-24, 0x400: 0x1p-14, 0x3c00: 1,
+		0xbc01: -(1 + 1.0/1024), 0x7bff: 65504} {
 		if got := half(h); got != want {
 			t.Errorf("%#x is %v, want %v", h, got, want)
 		}

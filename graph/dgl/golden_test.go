@@ -72,9 +72,11 @@ func TestGolden(t *testing.T) {
 }
 
 func (part *Part) compare(t *testing.T, p *Partition, k int, want golden) {
-	if len(part.Global) != want.Nodes || part.Inner != want.Inner || len(part.Src) != want.InnerEdges || part.Outer != want.Edges-want.InnerEdges {
+	if len(part.Global) != want.Nodes || part.Inner != want.Inner || len(part.Src) != want.InnerEdges ||
+		part.Outer != want.Edges-want.InnerEdges {
 		t.Errorf("part %d: %d nodes, %d inner, %d inner edges, %d outer; want %d, %d, %d, %d", k,
-			len(part.Global), part.Inner, len(part.Src), part.Outer, want.Nodes, want.Inner, want.InnerEdges, want.Edges-want.InnerEdges)
+			len(part.Global), part.Inner, len(part.Src), part.Outer, want.Nodes, want.Inner, want.InnerEdges,
+			want.Edges-want.InnerEdges)
 	}
 	if halo := slices.Sorted(slices.Values(part.Global[part.Inner:])); !slices.Equal(halo, want.AllHalo) {
 		t.Errorf("part %d: halo %v, want %v", k, halo, want.AllHalo)
@@ -171,7 +173,8 @@ func compareShards(t *testing.T, p *Partition, want []golden) {
 		for q := range shards {
 			for _, id := range s.Global[s.HaloPtr[q]:s.HaloPtr[q+1]] {
 				halo = append(halo, id)
-				if at, _ := slices.BinarySearch(want[k].Halo, id); at < len(want[k].HaloOwner) && want[k].HaloOwner[at] != q {
+				if at, _ := slices.BinarySearch(want[k].Halo, id); at < len(want[k].HaloOwner) &&
+					want[k].HaloOwner[at] != q {
 					t.Errorf("part %d: halo node %d is of part %d, want %d", k, id, q, want[k].HaloOwner[at])
 				}
 			}
@@ -217,7 +220,8 @@ func TestShardsHomogeneous(t *testing.T) {
 				}
 				columns := want[k].Columns
 				if math.Abs(sum-columns["_N/feat"][i]) > 1e-5 || float64(s.Labels.Class[i]) != columns["_N/label"][i] {
-					t.Errorf("%s: part %d, node %d: features add up to %v, label %d; want %v, %v", name, k, i, sum, s.Labels.Class[i], columns["_N/feat"][i], columns["_N/label"][i])
+					t.Errorf("%s: part %d, node %d: features add up to %v, label %d; want %v, %v", name, k, i, sum,
+						s.Labels.Class[i], columns["_N/feat"][i], columns["_N/label"][i])
 				}
 				split := graph.None
 				for of, mask := range masks {
@@ -254,7 +258,8 @@ func TestShardsTyped(t *testing.T) {
 		seen := map[string]bool{}
 		for k, s := range shards {
 			at := 0
-			for kind, first := range map[int]int{0: 0, 1: 3, 2: 8} { // author: columns 0 to 2, paper: 3 to 7, venue: none
+			// author: columns 0 to 2, paper: 3 to 7, venue: none
+			for kind, first := range map[int]int{0: 0, 1: 3, 2: 8} {
 				at = int(p.nodes.ranges[kind][k][0]) - int(s.Global[0])
 				for row := range int(p.nodes.ranges[kind][k].len()) {
 					col, val := s.X.Sparse.Row(at + row)
@@ -266,7 +271,8 @@ func TestShardsTyped(t *testing.T) {
 						sum += float64(val[c])
 					}
 					if f := want[k].Columns[p.NodeTypes[kind]+"/feat"]; f != nil && math.Abs(sum-f[row]) > 0.02 {
-						t.Errorf("%s: part %d, %s %d: features add up to %v, want %v", name, k, p.NodeTypes[kind], row, sum, f[row])
+						t.Errorf("%s: part %d, %s %d: features add up to %v, want %v", name, k, p.NodeTypes[kind], row,
+							sum, f[row])
 					}
 					label, split := int32(-1), graph.None
 					if kind == 1 {
@@ -276,11 +282,13 @@ func TestShardsTyped(t *testing.T) {
 						}
 					}
 					if s.Labels.Class[at+row] != label || s.Split[at+row] != split {
-						t.Errorf("%s: part %d, %s %d: label %d, split %d; want %d, %d", name, k, p.NodeTypes[kind], row, s.Labels.Class[at+row], s.Split[at+row], label, split)
+						t.Errorf("%s: part %d, %s %d: label %d, split %d; want %d, %d", name, k, p.NodeTypes[kind], row,
+							s.Labels.Class[at+row], s.Split[at+row], label, split)
 					}
 					seen[s.IDs[at+row]] = true
 					if s.Types.Names[s.Types.Of[at+row]] != p.NodeTypes[kind] {
-						t.Errorf("%s: part %d, %s %d is of type %s", name, k, p.NodeTypes[kind], row, s.Types.Names[s.Types.Of[at+row]])
+						t.Errorf("%s: part %d, %s %d is of type %s", name, k, p.NodeTypes[kind], row,
+							s.Types.Names[s.Types.Of[at+row]])
 					}
 				}
 			}
@@ -335,7 +343,8 @@ func TestShardsRelations(t *testing.T) {
 		}
 		for k := range directed {
 			for _, e := range want[k].Pairs {
-				if reverse := [3]int64{e[1], e[0], e[2] + relations}; e[0] != e[1] && (!inverse[e] || !inverse[reverse]) {
+				if reverse := [3]int64{e[1], e[0], e[2] + relations}; e[0] != e[1] &&
+					(!inverse[e] || !inverse[reverse]) {
 					t.Errorf("%s: edge %v or its reverse is missing", name, e)
 				}
 			}

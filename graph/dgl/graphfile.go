@@ -178,7 +178,8 @@ func (s *tensorStream) rows(transposed bool) (src, dst []int64, nodes int64, err
 		return nil, nil, 0, nil
 	}
 	if rows != cols || rows < 0 || int64(ptr.Len()) != rows+1 {
-		return nil, nil, 0, fmt.Errorf("the matrix must be square, with one more pointer than rows (got %d rows, %d columns, %d pointers)", rows, cols, ptr.Len())
+		return nil, nil, 0, fmt.Errorf("the matrix must be square, with one more pointer than rows (got %d rows, %d "+
+			"columns, %d pointers)", rows, cols, ptr.Len())
 	}
 	edges := index.Len()
 	place, err := ptr.vector(ptr.Len(), 0, int64(edges)+1)

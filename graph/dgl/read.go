@@ -54,7 +54,8 @@ func Read(path string) (*Partition, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Partition{Name: c.Name, Method: c.Method, NodeTypes: c.nodes.names, EdgeTypes: c.edges.names, Nodes: c.Nodes, nodes: c.nodes}
+	p := &Partition{Name: c.Name, Method: c.Method, NodeTypes: c.nodes.names, EdgeTypes: c.edges.names, Nodes: c.Nodes,
+		nodes: c.nodes}
 	for k := range c.Parts {
 		part, err := c.part(filepath.Dir(path), k)
 		if err != nil {
@@ -84,7 +85,8 @@ func locate(path string) (string, error) {
 			continue
 		}
 		if found != "" {
-			return "", fmt.Errorf("dgl: %s holds %s and %s: name the one that describes the partition", path, found, e.Name())
+			return "", fmt.Errorf("dgl: %s holds %s and %s: name the one that describes the partition", path, found,
+				e.Name())
 		}
 		found = e.Name()
 	}
@@ -106,7 +108,8 @@ func readFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("dgl: %w", err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("dgl: %s: must be a file of at most %d bytes (got %v of %d bytes)", path, most, info.Mode().Type(), info.Size())
+		return nil, fmt.Errorf("dgl: %s: must be a file of at most %d bytes (got %v of %d bytes)", path, most,
+			info.Mode().Type(), info.Size())
 	}
 	b := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, b); err != nil {
@@ -138,13 +141,16 @@ func (c *config) part(dir string, k int) (*Part, error) {
 	}
 	for t, n := range edges {
 		if want := c.edges.ranges[t][k].len(); n != want {
-			return nil, fmt.Errorf("dgl: %s: there must be %d inner edges of type %s, as in edge_map (got %d)", path(c.files[k].Graph), want, c.edges.names[t], n)
+			return nil, fmt.Errorf("dgl: %s: there must be %d inner edges of type %s, as in edge_map (got %d)",
+				path(c.files[k].Graph), want, c.edges.names[t], n)
 		}
 	}
-	if p.Columns, err = columns(path(c.files[k].Nodes), c.files[k].Nodes != "", c.nodes, func(t int) int64 { return c.nodes.ranges[t][k].len() }); err != nil {
+	if p.Columns, err = columns(path(c.files[k].Nodes), c.files[k].Nodes != "", c.nodes,
+		func(t int) int64 { return c.nodes.ranges[t][k].len() }); err != nil {
 		return nil, err
 	}
-	p.Edges, err = columns(path(c.files[k].Edges), c.files[k].Edges != "", c.edges, func(t int) int64 { return edges[t] })
+	p.Edges, err = columns(path(c.files[k].Edges), c.files[k].Edges != "", c.edges,
+		func(t int) int64 { return edges[t] })
 	return p, err
 }
 
@@ -163,7 +169,8 @@ func (c *config) inner(k int, g *local) (*Part, error) {
 	seen := make(map[int64]bool, g.nodes-min(p.Inner, g.nodes))
 	for i, id := range p.Global {
 		if (inside[i] == 1) != (i < p.Inner) || i < p.Inner && id != own[0]+int64(i) {
-			return nil, fmt.Errorf("the part's own nodes, %d of [%d, %d), must come first and in order (got local node %d as node %d, inner %d)", p.Inner, own[0], own[1], i, id, inside[i])
+			return nil, fmt.Errorf("the part's own nodes, %d of [%d, %d), must come first and in order "+
+				"(got local node %d as node %d, inner %d)", p.Inner, own[0], own[1], i, id, inside[i])
 		}
 		if i < p.Inner {
 			continue
@@ -197,7 +204,8 @@ func (c *config) owners(g *local, p *Part) error {
 		}
 		for i, id := range p.Global {
 			if want := of(c.nodes.place(id)); int64(want) != have[i] {
-				return fmt.Errorf("node column %s: node %d must have %d, as in node_map (got %d)", name, id, want, have[i])
+				return fmt.Errorf("node column %s: node %d must have %d, as in node_map (got %d)", name, id, want,
+					have[i])
 			}
 		}
 	}
@@ -229,7 +237,8 @@ func (c *config) innerEdges(k int, g *local, p *Part) error {
 		}
 		at := id - own[0]
 		if at < 0 || at >= int64(len(seen)) || seen[at] || g.dst[e] >= int64(p.Inner) {
-			return fmt.Errorf("each of the part's own edges, [%d, %d), must occur once and lead into one of its own nodes (got local edge %d as edge %d, into local node %d)", own[0], own[1], e, id, g.dst[e])
+			return fmt.Errorf("each of the part's own edges, [%d, %d), must occur once and lead into one of its own "+
+				"nodes (got local edge %d as edge %d, into local node %d)", own[0], own[1], e, id, g.dst[e])
 		}
 		seen[at] = true
 		_, kind := c.edges.place(id)
@@ -300,7 +309,8 @@ func columns(path string, given bool, t types, rows func(int) int64) ([]Columns,
 			kind = -1
 		}
 		if kind < 0 {
-			return nil, fmt.Errorf("dgl: %s: a column must be named TYPE/NAME with one of the types %s (got %q)", path, strings.Join(t.names, ", "), key)
+			return nil, fmt.Errorf("dgl: %s: a column must be named TYPE/NAME with one of the types %s (got %q)", path,
+				strings.Join(t.names, ", "), key)
 		}
 		if len(tensor.Shape) == 0 || tensor.Shape[0] != rows(kind) {
 			return nil, fmt.Errorf("dgl: %s: column %q must have %d rows (got %v)", path, key, rows(kind), tensor)

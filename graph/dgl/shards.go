@@ -146,7 +146,8 @@ func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []in
 		total += width[t]
 	}
 	if total == 0 || total > maxColumns {
-		return x, nil, fmt.Errorf("dgl: %s: edges must have 1 to %d columns %q (got %d)", p.Name, maxColumns, name, total)
+		return x, nil, fmt.Errorf("dgl: %s: edges must have 1 to %d columns %q (got %d)", p.Name, maxColumns, name,
+			total)
 	}
 	x, rows = mat.New(edges, total), make([]int32, edges)
 	at := 0
@@ -186,9 +187,11 @@ func (p *Partition) relations(g *graph.Graph, n Names, kind, src, dst []int32, w
 		return nil
 	}
 	if 2*int64(relations)*p.Nodes > math.MaxInt32 {
-		return fmt.Errorf("dgl: %s: relations and their reverses times nodes must be at most %d (got %d relations, %d nodes)", p.Name, math.MaxInt32, relations, p.Nodes)
+		return fmt.Errorf("dgl: %s: relations and their reverses times nodes must be at most %d "+
+			"(got %d relations, %d nodes)", p.Name, math.MaxInt32, relations, p.Nodes)
 	}
-	list, err := graph.Deal(int(p.Nodes), relations, kind, src, dst, weight, graph.Build{KeepLoops: n.Build.KeepLoops, Edge: rows})
+	list, err := graph.Deal(int(p.Nodes), relations, kind, src, dst, weight,
+		graph.Build{KeepLoops: n.Build.KeepLoops, Edge: rows})
 	if err != nil {
 		return fmt.Errorf("dgl: %s: %w", p.Name, err)
 	}
@@ -233,12 +236,14 @@ func (p *Partition) tensors(t int, name string) (parts []Tensor, width int, err 
 		product := int64(1)
 		for _, n := range tensor.Shape[1:] {
 			if n > 0 && product > math.MaxInt32/n {
-				return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have at most %d numbers a row (got %v)", k, p.NodeTypes[t], name, math.MaxInt32, tensor)
+				return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have at most %d numbers a row (got %v)", k,
+					p.NodeTypes[t], name, math.MaxInt32, tensor)
 			}
 			product *= n
 		}
 		if width >= 0 && int64(width) != product {
-			return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have rows of %d numbers, as in part 0 (got %v)", k, p.NodeTypes[t], name, width, tensor)
+			return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have rows of %d numbers, as in part 0 (got %v)",
+				k, p.NodeTypes[t], name, width, tensor)
 		}
 		width, parts = int(product), append(parts, tensor)
 	}
@@ -345,7 +350,8 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 			continue
 		}
 		if kind >= 0 {
-			return fmt.Errorf("dgl: %s: nodes of type %s and of type %s have labels: say which, as %s/%s", p.Name, p.NodeTypes[kind], p.NodeTypes[t], p.NodeTypes[kind], column)
+			return fmt.Errorf("dgl: %s: nodes of type %s and of type %s have labels: say which, as %s/%s", p.Name,
+				p.NodeTypes[kind], p.NodeTypes[t], p.NodeTypes[kind], column)
 		}
 		kind, column = t, c
 	}
@@ -360,8 +366,10 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 		return err
 	}
 	single := width == 1
-	if rows := p.rows(kind); !single && (width > maxClasses || int64(width) > maxPad*(rows*int64(width)/max(p.Nodes, 1)+1)) {
-		return fmt.Errorf("dgl: %s: labels must have at most %d classes and, for all nodes, less than %d times their own size (got %d classes, %d of %d nodes)", p.Name, maxClasses, maxPad, width, rows, p.Nodes)
+	if rows := p.rows(kind); !single &&
+		(width > maxClasses || int64(width) > maxPad*(rows*int64(width)/max(p.Nodes, 1)+1)) {
+		return fmt.Errorf("dgl: %s: labels must have at most %d classes and, for all nodes, less than %d times their "+
+			"own size (got %d classes, %d of %d nodes)", p.Name, maxClasses, maxPad, width, rows, p.Nodes)
 	}
 	if single {
 		g.Labels.Class = slices.Repeat([]int32{-1}, int(p.Nodes))

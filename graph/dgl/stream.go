@@ -101,7 +101,8 @@ func (s *tensorStream) tensor() Tensor {
 		at := s.at
 		n := s.u64("extent of an array")
 		if n > math.MaxInt64 || n > 0 && count > most/n {
-			s.fail(at, "extent %d of an array is %d, for which the %d bytes left are too few", k, int64(n), len(s.b)-s.at)
+			s.fail(at, "extent %d of an array is %d, for which the %d bytes left are too few", k, int64(n),
+				len(s.b)-s.at)
 			return Tensor{}
 		}
 		t.Shape[k], count = int64(n), count*n

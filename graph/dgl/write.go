@@ -124,7 +124,8 @@ func (w *writer) config(name string) ([]byte, error) {
 	}
 	for k := range w.shards {
 		part := fmt.Sprintf("part%d/", k)
-		c[fmt.Sprintf("part-%d", k)] = files{Nodes: part + "node_feat.dgl", Edges: part + "edge_feat.dgl", Graph: part + "graph.dgl"}
+		c[fmt.Sprintf("part-%d", k)] = files{Nodes: part + "node_feat.dgl", Edges: part + "edge_feat.dgl",
+			Graph: part + "graph.dgl"}
 	}
 	text, err := json.MarshalIndent(c, "", "    ")
 	return append(text, '\n'), err
@@ -135,7 +136,8 @@ func (w *writer) part(dir string, k int) error {
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		return fmt.Errorf("dgl: %w", err)
 	}
-	for name, fill := range map[string]func(*sink, int){"graph.dgl": w.graph, "node_feat.dgl": w.nodeColumns, "edge_feat.dgl": w.edgeColumns} {
+	for name, fill := range map[string]func(*sink, int){"graph.dgl": w.graph, "node_feat.dgl": w.nodeColumns,
+		"edge_feat.dgl": w.edgeColumns} {
 		if err := disk.WriteStream(disk.OS{}, filepath.Join(folder, name), func(f io.Writer) error {
 			s := &sink{w: f}
 			fill(s, k)
@@ -204,7 +206,8 @@ func (w *writer) local(k int) localPart {
 	for i := range s.Owned {
 		col, _ := s.Adj.Row(i)
 		for _, j := range col {
-			p.src, p.dst, p.id = append(p.src, int64(j)), append(p.dst, int64(i)), append(p.id, w.edges[k]+int64(len(p.id)))
+			p.src, p.dst, p.id = append(p.src, int64(j)), append(p.dst, int64(i)),
+				append(p.id, w.edges[k]+int64(len(p.id)))
 		}
 	}
 	for q, of := range w.shards {

@@ -125,8 +125,10 @@ func TestWriteRead(t *testing.T) {
 				if s.X.Sparse != nil {
 					want = s.X.Sparse.Dense()
 				}
-				if !slices.Equal(got.X.Dense.Data, want.Data) || !reflect.DeepEqual(got.Labels, s.Labels) || !slices.Equal(got.Split, s.Split) {
-					t.Errorf("part %d: features, labels or splits differ: %v %v, want %v %v", k, got.Labels, got.Split, s.Labels, s.Split)
+				if !slices.Equal(got.X.Dense.Data, want.Data) || !reflect.DeepEqual(got.Labels, s.Labels) ||
+					!slices.Equal(got.Split, s.Split) {
+					t.Errorf("part %d: features, labels or splits differ: %v %v, want %v %v", k, got.Labels, got.Split,
+						s.Labels, s.Split)
 				}
 			}
 			if _, err := WriteDir(dir, shards); err == nil || !strings.Contains(err.Error(), "not empty") {
@@ -188,7 +190,8 @@ func TestDGLWrites(t *testing.T) {
 	for _, name := range []string{"random-2", "random-4", "metis-2", "metis-4"} {
 		t.Run(name, func(t *testing.T) {
 			method, parts, _ := strings.Cut(name, "-")
-			cmd := exec.Command(python, filepath.Join("testdata", "golden.py"), filepath.Join(data, "graph.npz"), dir, method, parts)
+			cmd := exec.Command(python, filepath.Join("testdata", "golden.py"), filepath.Join(data, "graph.npz"), dir,
+				method, parts)
 			cmd.Env = append(os.Environ(), "DGLBACKEND=pytorch")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
@@ -206,8 +209,10 @@ func TestDGLWrites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.N() != g.N() || got.Adj.NumEdges() != g.Adj.NumEdges() || !slices.Equal(got.Labels.Count(), g.Labels.Count()) {
-				t.Errorf("%d nodes, %d edges, classes %v; want %d, %d, %v", got.N(), got.Adj.NumEdges(), got.Labels.Count(), g.N(), g.Adj.NumEdges(), g.Labels.Count())
+			if got.N() != g.N() || got.Adj.NumEdges() != g.Adj.NumEdges() ||
+				!slices.Equal(got.Labels.Count(), g.Labels.Count()) {
+				t.Errorf("%d nodes, %d edges, classes %v; want %d, %d, %v", got.N(), got.Adj.NumEdges(),
+					got.Labels.Count(), g.N(), g.Adj.NumEdges(), g.Labels.Count())
 			}
 		})
 	}

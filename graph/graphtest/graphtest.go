@@ -66,7 +66,8 @@ func DrawTyped(t *rapid.T) *graph.Graph {
 	g := Draw(t)
 	n := g.N()
 	if rapid.Bool().Draw(t, "types") {
-		g.Types = graph.Types{Names: []string{"left", "right", "none"}, Of: rapid.SliceOfN(rapid.Uint8Range(0, 2), n, n).Draw(t, "type")}
+		g.Types = graph.Types{Names: []string{"left", "right", "none"},
+			Of: rapid.SliceOfN(rapid.Uint8Range(0, 2), n, n).Draw(t, "type")}
 		if rapid.Bool().Draw(t, "apart") {
 			Apart(g)
 		}
@@ -76,7 +77,8 @@ func DrawTyped(t *rapid.T) *graph.Graph {
 		for i := range n {
 			even[i], odd[i] = graph.Split(i%2), graph.Split((i+1)%2)
 		}
-		g.Typed = graph.Relations{Names: []string{"all", "odd", "even"}, Adj: graph.Stack([]*graph.CSR{&g.Adj, g.Adj.Without(even, 0), g.Adj.Without(odd, 0)})}
+		g.Typed = graph.Relations{Names: []string{"all", "odd", "even"},
+			Adj: graph.Stack([]*graph.CSR{&g.Adj, g.Adj.Without(even, 0), g.Adj.Without(odd, 0)})}
 	}
 	if rapid.Bool().Draw(t, "edge columns") {
 		x := mat.New(g.Adj.NumEdges()/2+1, 2)
@@ -157,7 +159,8 @@ func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph
 	if err != nil {
 		panic(err)
 	}
-	g := &graph.Graph{Name: "communities", Adj: adj, Split: make([]graph.Split, n), X: graph.Features{Sparse: &mat.Sparse{Rows: n, Cols: 9, RowPtr: make([]int64, n+1)}}}
+	g := &graph.Graph{Name: "communities", Adj: adj, Split: make([]graph.Split, n),
+		X: graph.Features{Sparse: &mat.Sparse{Rows: n, Cols: 9, RowPtr: make([]int64, n+1)}}}
 	for i := range n {
 		g.Split[i] = graph.Split(key.FoldString("split").Uint64(uint64(i)) % 4)
 		for c := range int32(key.FoldString("row").Uint64(uint64(i)) % 9) {
@@ -179,7 +182,8 @@ func Reseal(b []byte) {
 	if size := le.Uint64(b[24:]); size <= uint64(len(b)-64) {
 		for at := uint64(64); at+24 <= 64+size; {
 			entry := b[at:]
-			if from, n := le.Uint64(entry[8:]), le.Uint64(entry[16:]); from <= uint64(len(b)) && n <= uint64(len(b))-from {
+			if from, n := le.Uint64(entry[8:]), le.Uint64(entry[16:]); from <= uint64(len(b)) && n <= uint64(len(b))-
+				from {
 				le.PutUint32(entry, crc32.Checksum(b[from:from+n], table))
 			}
 			at += (24 + 8*uint64(entry[5]) + uint64(le.Uint16(entry[6:])) + 7) / 8 * 8
@@ -212,7 +216,8 @@ func Typed(t testing.TB) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &graph.Graph{Name: "typed", Adj: adj, Typed: graph.WithInverses([]string{"a", "b"}, list), Split: make([]graph.Split, n), Labels: graph.Labels{Class: make([]int32, n), Classes: 1}}
+	g := &graph.Graph{Name: "typed", Adj: adj, Typed: graph.WithInverses([]string{"a", "b"}, list),
+		Split: make([]graph.Split, n), Labels: graph.Labels{Class: make([]int32, n), Classes: 1}}
 	if err := g.Valid(); err != nil {
 		t.Fatal(err)
 	}
@@ -235,8 +240,8 @@ func Star(leaves int) *graph.Graph {
 	return &graph.Graph{Adj: adj, Split: make([]graph.Split, leaves+1)}
 }
 
-// Skewed returns a graph without edges of three classes that overlap, in shares of 7, 2 and 1 of ten nodes. 20 nodes of each
-// class train. 30 of each validate, or where drawn is false one in six of all others.
+// Skewed returns a graph without edges of three classes that overlap, in shares of 7, 2 and 1 of ten nodes. 20 nodes of
+// each class train. 30 of each validate, or where drawn is false one in six of all others.
 func Skewed(drawn bool) *graph.Graph {
 	const n = 2000
 	key, x := rng.New(9), mat.New(n, 6)
@@ -244,7 +249,8 @@ func Skewed(drawn bool) *graph.Graph {
 	if err != nil {
 		panic(err)
 	}
-	g := &graph.Graph{Name: "skewed", Adj: adj, Split: make([]graph.Split, n), Labels: graph.Labels{Classes: 3, Class: make([]int32, n)}}
+	g := &graph.Graph{Name: "skewed", Adj: adj, Split: make([]graph.Split, n),
+		Labels: graph.Labels{Classes: 3, Class: make([]int32, n)}}
 	var seen [3]int
 	for i := range n {
 		class := []int32{0, 0, 0, 0, 0, 0, 0, 1, 1, 2}[i%10]

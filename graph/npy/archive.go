@@ -134,7 +134,8 @@ func (a *Archive) open(name string) (io.ReadCloser, int64, error) {
 	}
 	declared, stored := f.UncompressedSize64, f.CompressedSize64
 	if stored > uint64(a.size) || declared > stored*maxDeflate+64 {
-		return nil, 0, a.Fault(name, fmt.Errorf("declares %d bytes packed into %d, in a file of %d", declared, stored, a.size))
+		return nil, 0,
+			a.Fault(name, fmt.Errorf("declares %d bytes packed into %d, in a file of %d", declared, stored, a.size))
 	}
 	r, err := f.Open()
 	if err != nil {

@@ -37,7 +37,8 @@ func (h Header) Texts() bool { return textType.MatchString(h.Descr) }
 // maxHeader bounds a header; what NumPy writes for these dtypes takes 128 bytes.
 const maxHeader = 1 << 12
 
-var headerText = regexp.MustCompile(`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? ?\}\s*$`)
+var headerText = regexp.MustCompile(
+	`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? ?\}\s*$`)
 
 // readHeader reads the header of an array whose member holds size bytes. The values take exactly
 // what is left of them: a shape that asks for more or fewer is refused before anything is allocated
@@ -96,7 +97,8 @@ func readHeader(r io.Reader, size int64) (Header, error) {
 		return h, fmt.Errorf("array in Fortran order must have at most 2 dimensions (got %s)", ShapeText(h.Shape))
 	}
 	if want := int64(h.count) * int64(item); want != size-start-length {
-		return h, fmt.Errorf("shape %s of %s takes %d bytes, the member holds %d", ShapeText(h.Shape), h.Descr, want, size-start-length)
+		return h, fmt.Errorf("shape %s of %s takes %d bytes, the member holds %d", ShapeText(h.Shape), h.Descr, want,
+			size-start-length)
 	}
 	return h, nil
 }

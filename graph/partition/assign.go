@@ -5,17 +5,18 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Assignment is a policy at work on a Source, step after step. Between steps Owner is all there is of it, so that it goes
-// on from any step with the owners of the one before.
+// Assignment is a policy at work on a Source, step after step. Between steps Owner is all there is of it, so that it
+// goes on from any step with the owners of the one before.
 type Assignment struct {
 	Owner []int32 // [N]; −1: none yet
 	// Step does step k of those that Steps lists.
 	Step func(k int) error
 }
 
-// Begin returns a policy at work on src. read returns src's graph in memory, with its edges or without, for policies that
-// look at it as a whole; of Fennel it may be nil.
-func Begin(p Policy, src Source, parts int, key rng.Key, read func(edges bool) (*graph.Graph, error)) (*Assignment, error) {
+// Begin returns a policy at work on src. read returns src's graph in memory, with its edges or without, for policies
+// that look at it as a whole; of Fennel it may be nil.
+func Begin(p Policy, src Source, parts int, key rng.Key,
+	read func(edges bool) (*graph.Graph, error)) (*Assignment, error) {
 	if f, ok := p.(Fennel); ok {
 		a, err := f.assigner(src, parts, key)
 		if err != nil {
@@ -43,7 +44,8 @@ func Begin(p Policy, src Source, parts int, key rng.Key, read func(edges bool) (
 	}}, nil
 }
 
-// Steps returns what a policy does, step by step, as progress shows it: "cluster", "join clusters", "assign", "keep bounds".
+// Steps returns what a policy does, step by step, as progress shows it: "cluster", "join clusters", "assign", "keep
+// bounds".
 func Steps(p Policy) []string {
 	if f, ok := p.(Fennel); ok {
 		return f.steps()

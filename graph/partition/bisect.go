@@ -55,7 +55,8 @@ func (l *level) induced(nodes []int32) *level {
 // over the bisections to come.
 func (c *caps) halves(nodes []int32, lo, mid, hi int) *caps {
 	dims := len(c.bounds)
-	out := &caps{limits{bounds: c.bounds, most: make([]int64, 2*dims), share: make([]float64, 2)}, make([]int64, 0, len(nodes)*dims)}
+	out := &caps{limits{bounds: c.bounds, most: make([]int64, 2*dims), share: make([]float64, 2)},
+		make([]int64, 0, len(nodes)*dims)}
 	total := make([]int64, dims)
 	for _, v := range nodes {
 		for d := range dims {
@@ -79,7 +80,8 @@ func (c *caps) halves(nodes []int32, lo, mid, hi int) *caps {
 		slack := float64(out.most[d]+out.most[dims+d]) / float64(max(total[d], 1))
 		for s := range 2 {
 			fair := float64(total[d]) * out.share[s] / whole
-			out.most[s*dims+d] = min(out.most[s*dims+d], int64(math.Ceil(fair*max(math.Pow(slack, 1/float64(levels)), 1))))
+			out.most[s*dims+d] = min(out.most[s*dims+d],
+				int64(math.Ceil(fair*max(math.Pow(slack, 1/float64(levels)), 1))))
 		}
 	}
 	out.share[0], out.share[1] = out.share[0]/whole, out.share[1]/whole
@@ -125,7 +127,8 @@ type halves struct {
 
 func newHalves(l *level, c *caps) *halves {
 	n := l.n()
-	h := &halves{ledger: newLedger(l, c, make([]int32, n)), degree: make([]int32, n), gain: make([]int32, n), done: make([]bool, n)}
+	h := &halves{ledger: newLedger(l, c, make([]int32, n)), degree: make([]int32, n), gain: make([]int32, n),
+		done: make([]bool, n)}
 	for v := range h.degree {
 		for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
 			h.degree[v] += l.weight(e)

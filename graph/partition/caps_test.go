@@ -61,7 +61,8 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(40, 700).Draw(t, "nodes")
 		key := rng.New(rapid.Uint64().Draw(t, "seed"))
-		g := skewed(n, rapid.IntRange(1, 8).Draw(t, "groups"), rapid.IntRange(1, 6).Draw(t, "edges"), rapid.Float64Range(0, 1).Draw(t, "inside"), key)
+		g := skewed(n, rapid.IntRange(1, 8).Draw(t, "groups"), rapid.IntRange(1, 6).Draw(t, "edges"),
+			rapid.Float64Range(0, 1).Draw(t, "inside"), key)
 		k := rapid.IntRange(1, 12).Draw(t, "parts")
 		goal := Goal{Objective: Objective(rapid.IntRange(0, 1).Draw(t, "objective"))}
 		bounds := []*float64{&goal.Vertices, &goal.Edges, &goal.Train, &goal.Bytes, &goal.Relations, &goal.Types}
@@ -103,15 +104,18 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 				train = 1
 			}
 			values := g.X.Sparse.RowPtr[v+1] - g.X.Sparse.RowPtr[v]
-			for d, x := range []float64{1, float64(g.Adj.RowPtr[v+1] - g.Adj.RowPtr[v]), train, float64(8 * values), in(0, v), float64(1 - g.Types.Of[v]), in(1, v), float64(g.Types.Of[v])} {
+			for d, x := range []float64{1, float64(g.Adj.RowPtr[v+1] - g.Adj.RowPtr[v]), train, float64(8 * values),
+				in(0, v), float64(1 - g.Types.Of[v]), in(1, v), float64(g.Types.Of[v])} {
 				total[d] += x
 				held[int(p)*len(bounds)+d] += x
 			}
 		}
 		for at, x := range held {
 			d := at % len(bounds)
-			if fair := total[d] * share[at/len(bounds)] / sum; *bounds[d] > 0 && x > math.Max(math.Ceil(fair-1e-6), math.Floor(fair**bounds[d]+1e-6)) {
-				t.Fatalf("%s: part %d of %d holds %v of weight %d, of a fair share of %v with bound %v", name, at/len(bounds), k, x, d, fair, *bounds[d])
+			if fair := total[d] * share[at/len(bounds)] / sum; *bounds[d] > 0 && x > math.Max(math.Ceil(fair-1e-6),
+				math.Floor(fair**bounds[d]+1e-6)) {
+				t.Fatalf("%s: part %d of %d holds %v of weight %d, of a fair share of %v with bound %v", name,
+					at/len(bounds), k, x, d, fair, *bounds[d])
 			}
 		}
 	})
@@ -124,9 +128,11 @@ func TestNoPartHoldsMoreThanItMay(t *testing.T) {
 // nothing. A repair moves nodes with no regard to the policy's terms, so that a policy that ignores
 // its bounds would still keep them in the end, and be worse.
 func TestGreedyPoliciesKeepBoundsBeforeRepair(t *testing.T) {
-	g := graphtest.Communities(2000, 3, 8, 1, rng.New(3)) // three communities, so that most of four parts would be too full
+	// three communities, so that most of four parts would be too full
+	g := graphtest.Communities(2000, 3, 8, 1, rng.New(3))
 	for _, name := range []string{"fennel", "restream:2"} {
-		for _, goal := range []Goal{{Vertices: 1.001}, {Vertices: 1.03, Capacity: []float64{4, 2, 1, 1}}, {Bytes: 1.05}} {
+		for _, goal := range []Goal{{Vertices: 1.001}, {Vertices: 1.03, Capacity: []float64{4, 2, 1, 1}},
+			{Bytes: 1.05}} {
 			p := Bounded(policy(t, name), goal)
 			work, err := Begin(p, InMemory{g}, 4, rng.New(1), nil)
 			if err != nil {
@@ -178,8 +184,8 @@ func TestGreedyPoliciesEmptyFullParts(t *testing.T) {
 	}
 }
 
-// TestPartsTrade: a part of too many nodes and a part of too many edges trade light nodes for a hub. Packed anew, as they
-// once were, they would cut what parts at random do.
+// TestPartsTrade: a part of too many nodes and a part of too many edges trade light nodes for a hub. Packed anew, as
+// they once were, they would cut what parts at random do.
 func TestPartsTrade(t *testing.T) {
 	const hubs, leaves = 8, 50
 	var src, dst []int32
@@ -198,7 +204,8 @@ func TestPartsTrade(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &graph.Graph{Adj: adj, Split: make([]graph.Split, len(owner)), Labels: graph.Labels{Classes: 1, Class: make([]int32, len(owner))}}
+	g := &graph.Graph{Adj: adj, Split: make([]graph.Split, len(owner)),
+		Labels: graph.Labels{Classes: 1, Class: make([]int32, len(owner))}}
 	c, err := Goal{Vertices: 1.03, Edges: 1.1}.caps(g, 2)
 	if err != nil {
 		t.Fatal(err)

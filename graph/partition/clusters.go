@@ -45,7 +45,8 @@ func (a *assigner) cluster(first bool, joined func(v, to int32, near *counts)) e
 			for _, slot := range near.met {
 				at, c := near.at(slot)
 				has := size[at]
-				room := uint64(int64(has-limit) >> 63) // all bits, or none: as likely as not, so that a branch would cost more
+				// all bits, or none: as likely as not, so that a branch would cost more
+				room := uint64(int64(has-limit) >> 63)
 				best = max(best, (uint64(math.Float32bits(density(c, has)))<<32|uint64(slot))&room)
 			}
 			to := own

@@ -133,7 +133,8 @@ type labels struct {
 
 func newLabels(l *level, c *caps, limit []int64) *labels {
 	size := l.n()
-	s := &labels{l: l, c: c, limit: limit, label: make([]int32, size), weight: append([]int64(nil), c.weight...), nodes: make([]float64, size)}
+	s := &labels{l: l, c: c, limit: limit, label: make([]int32, size), weight: append([]int64(nil), c.weight...),
+		nodes: make([]float64, size)}
 	for v := range s.label {
 		s.label[v], s.nodes[v] = int32(v), float64(l.nodes(int32(v)))
 	}

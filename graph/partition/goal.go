@@ -57,10 +57,12 @@ func (g Goal) bounds(relations, types []string) []bound {
 		{"work", "edges' worth of work", g.Work, func(r *Run, i int) int64 { return r.Edges(i) + NodeWork }},
 	}
 	for k, name := range relations {
-		list = append(list, bound{"relations", fmt.Sprintf("edges of relation %q", name), g.Relations, func(r *Run, i int) int64 { return r.related(k, i) }})
+		list = append(list, bound{"relations", fmt.Sprintf("edges of relation %q", name), g.Relations,
+			func(r *Run, i int) int64 { return r.related(k, i) }})
 	}
 	for k, name := range types {
-		list = append(list, bound{"types", fmt.Sprintf("nodes of type %q", name), g.Types, func(r *Run, i int) int64 { return one(int(r.kind[i]) == k) }})
+		list = append(list, bound{"types", fmt.Sprintf("nodes of type %q", name), g.Types,
+			func(r *Run, i int) int64 { return one(int(r.kind[i]) == k) }})
 	}
 	return list
 }
@@ -130,7 +132,8 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 	}
 	relations, types := of.Typing()
 	if g.Relations != 0 && len(relations) == 0 || g.Types != 0 && len(types) == 0 {
-		return nil, errors.New("partition: a bound on types or relations, of a graph whose nodes or edges have no types")
+		return nil,
+			errors.New("partition: a bound on types or relations, of a graph whose nodes or edges have no types")
 	}
 	l := &limits{share: g.shares(parts)}
 	for _, b := range g.bounds(relations, types) {
@@ -169,8 +172,9 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 			widest = max(widest, l.most[p*dims+d])
 		}
 		if most[d] > widest {
-			return nil, fmt.Errorf("partition: cannot fit: node %d has %d %s, and no part may hold more than %d of all %d: raise the bound on %s from %v, or take fewer parts",
-				heavy[d], most[d], b.unit, widest, total[d], b.name, b.most)
+			return nil, fmt.Errorf("partition: cannot fit: node %d has %d %s, and no part may hold more than %d of "+
+				"all %d: raise the bound on %s from %v, or take fewer parts", heavy[d], most[d], b.unit, widest,
+				total[d], b.name, b.most)
 		}
 	}
 	return l, nil

@@ -88,17 +88,17 @@ func (h *holding) check() error {
 	dims := len(h.bounds)
 	for k, u := range h.used {
 		if b := h.bounds[k%dims]; u > h.most[k] {
-			return fmt.Errorf("partition: part %d would hold %d %s, of at most %d: raise the bound on %s from %v, or take fewer parts or another policy",
-				k/dims, u, b.unit, h.most[k], b.name, b.most)
+			return fmt.Errorf("partition: part %d would hold %d %s, of at most %d: raise the bound on %s from %v, "+
+				"or take fewer parts or another policy", k/dims, u, b.unit, h.most[k], b.name, b.most)
 		}
 	}
 	return nil
 }
 
 // repair moves nodes out of parts that hold more than they may, those first that lose the fewest neighbours: to where
-// they fit, then to where they reduce the excess of all parts. Where that does not do, it packs anew: heavy nodes first,
-// each where it was, or else (second try) where there is most room. To fit or not is bin packing, so that an error says
-// only that no way was found.
+// they fit, then to where they reduce the excess of all parts. Where that does not do, it packs anew: heavy nodes
+// first, each where it was, or else (second try) where there is most room. To fit or not is bin packing, so that an
+// error says only that no way was found.
 func (h *holding) repair(of Source, owner []int32) error {
 	for _, swap := range []bool{false, true} {
 		for range max(len(h.share), swaps) {

@@ -54,7 +54,8 @@ func (b *ledger) spill() {
 		if len(list) == 0 {
 			break
 		}
-		slices.SortFunc(list, func(x, y candidate) int { return cmp.Or(cmp.Compare(x.loss, y.loss), cmp.Compare(x.v, y.v)) })
+		slices.SortFunc(list,
+			func(x, y candidate) int { return cmp.Or(cmp.Compare(x.loss, y.loss), cmp.Compare(x.v, y.v)) })
 		for _, c := range list {
 			if w, p := b.caps.of(c.v), b.owner[c.v]; b.over(w, p) {
 				if q := b.nearest(c.v, near); q >= 0 {

@@ -10,17 +10,17 @@ import (
 )
 
 // Multilevel is the policy of quality. It has the whole graph in memory: nodes are clustered and the clusters taken for
-// nodes until few are left, these are bisected recursively, and on the way back each level is refined (after Meyerhenke,
-// Sanders and Schulz, SEA 2014: clusters by label propagation within a size; Fiduccia and Mattheyses, DAC 1982: the best
-// move first, undone past the best). The zero value makes the volume small, with at most 3 % more work in a
-// part than its fair share, as does a goal that bounds nothing.
+// nodes until few are left, these are bisected recursively, and on the way back each level is refined (after
+// Meyerhenke, Sanders and Schulz, SEA 2014: clusters by label propagation within a size; Fiduccia and Mattheyses, DAC
+// 1982: the best move first, undone past the best). The zero value makes the volume small, with at most 3 % more work
+// in a part than its fair share, as does a goal that bounds nothing.
 type Multilevel struct{ Goal Goal }
 
 const growth = 4 // nodes of the mean weight that a cluster takes
 
 // effort is what is spent on quality. A second run of it all, within the parts that the first found (V-cycles), was
-// tried: it takes as long as the first, and makes nothing smaller. More tries, rounds and nodes of the coarsest level take
-// a quarter more time and make the volume smaller by less than a hundredth.
+// tried: it takes as long as the first, and makes nothing smaller. More tries, rounds and nodes of the coarsest level
+// take a quarter more time and make the volume smaller by less than a hundredth.
 type effort struct {
 	coarsest int  // nodes a part at which coarsening ends
 	sweeps   int  // of label propagation at a level
@@ -40,7 +40,8 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 		return nil, err
 	}
 	if g.Adj.NumEdges() > math.MaxInt32/2 {
-		return nil, fmt.Errorf("partition: multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(), math.MaxInt32/2)
+		return nil, fmt.Errorf("partition: multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(),
+			math.MaxInt32/2)
 	}
 	goal := m.Goal
 	if max(goal.Vertices, goal.Edges, goal.Train, goal.Bytes, goal.Work, goal.Relations, goal.Types) == 0 {

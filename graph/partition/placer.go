@@ -25,7 +25,8 @@ func NewPlacer(f Fennel, src Source, parts int, key rng.Key) (*Placer, error) {
 		return nil, err
 	}
 	own := *a.hold.limits
-	p := &Placer{Owner: a.owner, loads: make([]Load, parts), held: make([]int64, len(own.most)), bounds: slices.Clone(own.most)}
+	p := &Placer{Owner: a.owner, loads: make([]Load, parts), held: make([]int64, len(own.most)),
+		bounds: slices.Clone(own.most)}
 	for k := range p.bounds {
 		p.bounds[k] += own.spare[k%len(own.bounds)]
 	}
@@ -35,8 +36,8 @@ func NewPlacer(f Fennel, src Source, parts int, key rng.Key) (*Placer, error) {
 	return p, nil
 }
 
-// Allow lets this placer fill so much of the room that is left in every part: shares of all placers that add up to 1 keep
-// the goal, whatever they place at the same time. A share of 1 is all the room.
+// Allow lets this placer fill so much of the room that is left in every part: shares of all placers that add up to 1
+// keep the goal, whatever they place at the same time. A share of 1 is all the room.
 func (p *Placer) Allow(share float64) {
 	h := p.hold
 	if share == 1 {

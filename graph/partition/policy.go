@@ -52,8 +52,8 @@ var names = []struct {
 }{{"random", Random{}}, {"contiguous", Contiguous{}}, {"by-column", ByColumn{}}, {"fennel", Fennel{Even, 1}},
 	{"multilevel", Multilevel{}}}
 
-// ParsePolicy returns the policy of that name: random, contiguous, by-column, fennel, multilevel or restream:N (N passes
-// of fennel).
+// ParsePolicy returns the policy of that name: random, contiguous, by-column, fennel, multilevel or restream:N (N
+// passes of fennel).
 func ParsePolicy(name string) (Policy, error) {
 	var known []string
 	for _, p := range names {
@@ -72,8 +72,8 @@ func ParsePolicy(name string) (Policy, error) {
 	return nil, fmt.Errorf("partition: policy must be one of %s, restream:N (got %q)", strings.Join(known, ", "), name)
 }
 
-// Needs returns the bytes of memory that p takes of a graph of n nodes and so many stored edges, besides 9 bytes a node;
-// or, for a policy that has the whole graph in memory, all that it takes.
+// Needs returns the bytes of memory that p takes of a graph of n nodes and so many stored edges, besides 9 bytes a
+// node; or, for a policy that has the whole graph in memory, all that it takes.
 func Needs(p Policy, n, edges int64) (bytes int64, whole bool) {
 	switch p := p.(type) {
 	case Multilevel:
@@ -148,10 +148,12 @@ func (Contiguous) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) 
 // Assign implements Policy.
 func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 	if g.Site == nil {
-		return nil, fmt.Errorf("partition: by-column needs a graph that says which site each node belongs to, and %q does not", g.Name)
+		return nil, fmt.Errorf("partition: by-column needs a graph that says which site each node belongs "+
+			"to, and %q does not", g.Name)
 	}
 	if parts != 0 && parts != len(g.Sites) {
-		return nil, fmt.Errorf("partition: by-column: number of parts must be %d (or 0), the number of sites (got %d)", len(g.Sites), parts)
+		return nil, fmt.Errorf("partition: by-column: number of parts must be %d (or 0), the number of sites (got %d)",
+			len(g.Sites), parts)
 	}
 	if err := shard.CheckSites(g.Site, g.Sites); err != nil {
 		return nil, err

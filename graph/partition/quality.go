@@ -37,7 +37,8 @@ func Measure(m *shard.Manifest) Quality {
 			rows += int64(n)
 		}
 		r.Cut, r.Halo = r.Cut+int64(part.Cut), r.Halo+rows
-		nodes, edges, train = append(nodes, int64(part.Owned)), append(edges, int64(part.Edges)), append(train, int64(part.Train))
+		nodes, edges, train = append(nodes, int64(part.Owned)), append(edges, int64(part.Edges)),
+			append(train, int64(part.Train))
 		bytes, halo = append(bytes, part.Bytes), append(halo, rows)
 	}
 	if r.Edges > 0 {

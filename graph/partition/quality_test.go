@@ -15,8 +15,8 @@ func TestQuality(t *testing.T) {
 	// two halo rows.
 	r := measure(t, graphtest.Path(6), Contiguous{}, 3)
 	want := Quality{Parts: 3, Nodes: 6, Edges: 10, Cut: 4, Halo: 4, CutShare: 0.4, Replication: 10.0 / 6,
-		WorkBalance: 36 * 3 / 106.0, Slowest: 1, NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1, HaloBalance: 1.5,
-		Rows: [][]int64{{0, 1, 0}, {1, 0, 1}, {0, 1, 0}}}
+		WorkBalance: 36 * 3 / 106.0, Slowest: 1, NodeBalance: 1, EdgeBalance: 1.2, TrainBalance: 1.5, ByteBalance: 1,
+		HaloBalance: 1.5, Rows: [][]int64{{0, 1, 0}, {1, 0, 1}, {0, 1, 0}}}
 	if !reflect.DeepEqual(r, want) {
 		t.Errorf("got %+v, must be %+v", r, want)
 	}
@@ -37,7 +37,8 @@ func TestCoverByHand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shards, err := shard.Cut(&graph.Graph{Adj: adj, Split: make([]graph.Split, 6), Labels: graph.Labels{Classes: 1, Class: make([]int32, 6)}}, []int32{0, 0, 1, 1, 1, 1}, 2)
+	shards, err := shard.Cut(&graph.Graph{Adj: adj, Split: make([]graph.Split, 6),
+		Labels: graph.Labels{Classes: 1, Class: make([]int32, 6)}}, []int32{0, 0, 1, 1, 1, 1}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +68,10 @@ func TestCoverIsNoMoreThanRows(t *testing.T) {
 		for p := range shards {
 			for q := range shards {
 				n := plan.Rows[p][q] + plan.Sums[p][q]
-				if sum += n; n > r.Rows[p][q] || n > r.Rows[q][p] { // undirected: the destinations are the rows the other way
-					t.Errorf("%s: %d messages from %d to %d, of %d rows and %d the other way", name, n, p, q, r.Rows[p][q], r.Rows[q][p])
+				// undirected: the destinations are the rows the other way
+				if sum += n; n > r.Rows[p][q] || n > r.Rows[q][p] {
+					t.Errorf("%s: %d messages from %d to %d, of %d rows and %d the other way", name, n, p, q,
+						r.Rows[p][q], r.Rows[q][p])
 				}
 			}
 		}

@@ -83,7 +83,8 @@ func (r *refiner) best(v int32) (to int32, gain int32) {
 	for k, q := range part {
 		if q == p {
 			own = conn[k]
-		} else if (to < 0 || conn[k] > gain || conn[k] == gain && r.room(r.caps.of(v), q) < r.room(r.caps.of(v), to)) && r.fits(v, q) {
+		} else if (to < 0 || conn[k] > gain || conn[k] == gain && r.room(r.caps.of(v), q) < r.room(r.caps.of(v), to)) &&
+			r.fits(v, q) {
 			to, gain = q, conn[k]
 		}
 	}
@@ -138,7 +139,8 @@ func (r *refiner) greedy() (fell int64) {
 		if most, border := r.most(v); !border || most < 0 {
 			continue
 		}
-		if q, gain := r.best(v); q >= 0 && (gain > 0 || gain == 0 && r.room(r.caps.of(v), q) < r.room(nil, r.owner[v])) {
+		if q, gain := r.best(v); q >= 0 &&
+			(gain > 0 || gain == 0 && r.room(r.caps.of(v), q) < r.room(nil, r.owner[v])) {
 			r.move(v, q)
 			fell += int64(gain)
 		}

@@ -67,16 +67,16 @@ func breadth(l *level, order []int32, root int32, depth []int32) []int32 {
 	return order
 }
 
-// Clusters of ClusterOrder: the rows of one, of some hundred bytes each, are to fit into a near cache, those of the next
-// level into a farther one.
+// Clusters of ClusterOrder: the rows of one, of some hundred bytes each, are to fit into a near cache, those of the
+// next level into a farther one.
 const (
 	inCluster = 64
 	byLevel   = 8
 )
 
-// ClusterOrder returns in which order the owned nodes of a shard lie best in memory: place k gets node order[k]. Nodes with
-// many edges among them are near each other, and such clusters in turn (after Arai and others, IPDPS 2016: an order along a
-// hierarchy of communities). The clusters are those of Multilevel. adj has the edges between the nodes.
+// ClusterOrder returns in which order the owned nodes of a shard lie best in memory: place k gets node order[k]. Nodes
+// with many edges among them are near each other, and such clusters in turn (after Arai and others, IPDPS 2016: an
+// order along a hierarchy of communities). The clusters are those of Multilevel. adj has the edges between the nodes.
 func ClusterOrder(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
 	c := &caps{limits{bounds: make([]bound, 1)}, slices.Repeat([]int64{1}, l.n())} // how many nodes: one each

@@ -2,12 +2,13 @@ package partition
 
 import "github.com/heddle-gnn/heddle/graph"
 
-// Source is a graph that is read in runs of nodes, in the order of their IDs, as often as needed: in memory or in a file.
+// Source is a graph that is read in runs of nodes, in the order of their IDs, as often as needed: in memory or in a
+// file.
 type Source interface {
 	Size() Load
 	Typing() (relations, types []string) // of typed edges, and of nodes; nil: there are none
-	// Runs calls f for all nodes, run after run. A run's arrays are valid until f returns. Without edges its Col is nil.
-	// Runs stops at the first error.
+	// Runs calls f for all nodes, run after run. A run's arrays are valid until f returns. Without edges its Col is
+	// nil. Runs stops at the first error.
 	Runs(edges bool, f func(r *Run) error) error
 }
 
@@ -64,7 +65,8 @@ func (m InMemory) Typing() (relations, types []string) { return m.Typed.Names, m
 
 // Runs implements Source.
 func (m InMemory) Runs(_ bool, f func(*Run) error) error {
-	r := &Run{Ptr: m.Adj.RowPtr, Col: m.Adj.Col, Split: m.Split, typed: m.Typed.Adj.RowPtr, nodes: m.N(), kind: m.Types.Of}
+	r := &Run{Ptr: m.Adj.RowPtr, Col: m.Adj.Col, Split: m.Split, typed: m.Typed.Adj.RowPtr, nodes: m.N(),
+		kind: m.Types.Of}
 	if len(m.Split) != m.N() { // a graph without splits may be partitioned, though not trained on
 		r.Split = make([]graph.Split, m.N())
 	}

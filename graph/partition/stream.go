@@ -59,8 +59,8 @@ func (f Fennel) steps() (list []string) {
 	return append(append(list, slices.Repeat([]string{assigning}, passes)...), keeping)
 }
 
-// assigner assigns the nodes of a source by Fennel, step after step. Between steps the owners are all there is of it, so
-// that it goes on from any step with the owners of the one before.
+// assigner assigns the nodes of a source by Fennel, step after step. Between steps the owners are all there is of it,
+// so that it goes on from any step with the owners of the one before.
 type assigner struct {
 	Fennel
 	src   Source
@@ -78,8 +78,9 @@ func (f Fennel) assigner(src Source, parts int, key rng.Key) (*assigner, error) 
 		return nil, err
 	}
 	total := src.Size()
-	return &assigner{Fennel: f, src: src, key: key, owner: slices.Repeat([]int32{-1}, int(total.Vertices)), total: total,
-		hold: &holding{l, make([]int64, len(l.most))}, load: make([]Load, parts), w: make([]int64, len(l.bounds))}, nil
+	return &assigner{Fennel: f, src: src, key: key, owner: slices.Repeat([]int32{-1}, int(total.Vertices)),
+		total: total, hold: &holding{l, make([]int64, len(l.most))}, load: make([]Load, parts),
+		w: make([]int64, len(l.bounds))}, nil
 }
 
 // step does step k.

@@ -127,7 +127,8 @@ func TestPoliciesFindCommunities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, most := range map[string]float64{"fennel": 0.7, "restream:2": 0.45, "restream:5": 0.35, "multilevel": 0.2} {
+	for name, most := range map[string]float64{"fennel": 0.7, "restream:2": 0.45, "restream:5": 0.35,
+		"multilevel": 0.2} {
 		owner, err := policy(t, name).Assign(g, 8, rng.New(1))
 		if err != nil {
 			t.Fatal(err)
@@ -153,12 +154,17 @@ func TestPoliciesRefuse(t *testing.T) {
 		{assign(policy(t, "fennel"), g, 0), "(got 0)"},
 		{assign(policy(t, "fennel"), g, 5), "parts must be 1 to 4, as many as nodes (got 5)"},
 		{assign(policy(t, "fennel"), bad, 2), "source 77"},
-		{assign(Bounded(policy(t, "fennel"), Goal{Vertices: 0.5, Edges: -1}), g, 2), "edges: bound must be 1 or more times the fair share, or 0 for no bound (got -1)"},
-		{assign(Bounded(policy(t, "fennel"), Goal{Capacity: []float64{1, 0}}), g, 2), "capacity of part 1 must be a positive number (got 0)"},
-		{assign(Bounded(policy(t, "fennel"), Goal{Capacity: []float64{1}}), g, 2), "capacity must be given for each of 2 parts (got 1)"},
+		{assign(Bounded(policy(t, "fennel"), Goal{Vertices: 0.5, Edges: -1}), g, 2),
+			"edges: bound must be 1 or more times the fair share, or 0 for no bound (got -1)"},
+		{assign(Bounded(policy(t, "fennel"), Goal{Capacity: []float64{1, 0}}), g, 2),
+			"capacity of part 1 must be a positive number (got 0)"},
+		{assign(Bounded(policy(t, "fennel"), Goal{Capacity: []float64{1}}), g, 2),
+			"capacity must be given for each of 2 parts (got 1)"},
 		{assign(Bounded(policy(t, "fennel"), Goal{Objective: 2}), g, 2), "objective must be Volume or EdgeCut (got 2)"},
-		{assign(Bounded(policy(t, "fennel"), Goal{Edges: 1}), graphtest.Star(1001), 4), "cannot fit: node 600 has 1001 edges, and no part may hold more than 501 of all 2002"},
-		{assign(Bounded(ByColumn{}, Goal{Train: 1}), graphtest.Path(8), 0), "part 1 would hold 2 training nodes, of at most 1"},
+		{assign(Bounded(policy(t, "fennel"), Goal{Edges: 1}), graphtest.Star(1001), 4),
+			"cannot fit: node 600 has 1001 edges, and no part may hold more than 501 of all 2002"},
+		{assign(Bounded(ByColumn{}, Goal{Train: 1}), graphtest.Path(8), 0),
+			"part 1 would hold 2 training nodes, of at most 1"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, must be %q", c.err, c.want)

@@ -51,7 +51,8 @@ func TestTypedShards(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for what, shards := range map[string][]*shard.Shard{"cut": shards, "reordered": shard.Reorder(shards, func(g *graph.CSR) []int32 { return rcm(g) })} {
+		for what, shards := range map[string][]*shard.Shard{"cut": shards,
+			"reordered": shard.Reorder(shards, func(g *graph.CSR) []int32 { return rcm(g) })} {
 			if err := shard.Consistent(shards); err != nil {
 				t.Fatal(err)
 			}
@@ -111,14 +112,17 @@ func TestRelationsHaveBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	hub.Adj, hub.Typed = one, graph.Relations{Names: []string{"cites"}, Adj: one}
-	if _, err := Bounded(policy(t, "fennel"), Goal{Relations: 1.5}).Assign(hub, 4, 1); err == nil || !strings.Contains(err.Error(), `node 0 has 39 edges of relation "cites"`) {
+	if _, err := Bounded(policy(t, "fennel"), Goal{Relations: 1.5}).Assign(hub, 4, 1); err == nil ||
+		!strings.Contains(err.Error(), `node 0 has 39 edges of relation "cites"`) {
 		t.Error(err)
 	}
 	plain := graphtest.Path(4)
-	if _, err := Bounded(policy(t, "fennel"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
+	if _, err := Bounded(policy(t, "fennel"), Goal{Relations: 1.5}).Assign(plain, 2, 1); err == nil ||
+		!strings.Contains(err.Error(), "nodes or edges have no types") {
 		t.Error(err)
 	}
-	if _, err := Bounded(policy(t, "fennel"), Goal{Types: 1.5}).Assign(plain, 2, 1); err == nil || !strings.Contains(err.Error(), "nodes or edges have no types") {
+	if _, err := Bounded(policy(t, "fennel"), Goal{Types: 1.5}).Assign(plain, 2, 1); err == nil ||
+		!strings.Contains(err.Error(), "nodes or edges have no types") {
 		t.Error(err)
 	}
 }

@@ -1,9 +1,9 @@
 package partition
 
-// volume makes the volume smaller by moving each node once at most to where that is least: a second pass was tried, takes as
-// long and finds next to nothing. Of node v that goes from part p to q: v is needed in p if a neighbour is there, no longer
-// in q; a neighbour u of another part is no longer needed in p if v was its only neighbour there, and is needed in q if
-// it had none.
+// volume makes the volume smaller by moving each node once at most to where that is least: a second pass was tried,
+// takes as long and finds next to nothing. Of node v that goes from part p to q: v is needed in p if a neighbour is
+// there, no longer in q; a neighbour u of another part is no longer needed in p if v was its only neighbour there, and
+// is needed in q if it had none.
 func (r *refiner) volume() {
 	has := make([]int32, len(r.caps.share)) // neighbours of v that are in the part or needed there
 	for v := range int32(r.n()) {
@@ -25,8 +25,8 @@ func (r *refiner) volume() {
 	}
 }
 
-// lighter returns the part with room to which v's move makes the volume fall the most, or stay and the cut fall; −1 where
-// there is none.
+// lighter returns the part with room to which v's move makes the volume fall the most, or stay and the cut fall; −1
+// where there is none.
 func (r *refiner) lighter(v int32, has []int32) (to int32) {
 	p := r.owner[v]
 	clear(has)

@@ -15,19 +15,21 @@ type Batch struct {
 	// Blocks by layer, the input's first. Destinations of block l are the first NumDst of Nodes, its sources the first
 	// NumSrc; those of the last one are the seeds.
 	Blocks []*graph.CSR
-	EdgeX  []mat.Dense // columns of the edges of each block, which number their rows; without rows where edges have none
-	Nodes  []int32     // sources of Blocks[0]; the seeds come first
+	// columns of the edges of each block, which number their rows; without rows where edges have none
+	EdgeX []mat.Dense
+	Nodes []int32 // sources of Blocks[0]; the seeds come first
 
 	Reached [][]bool // of each block, which of its rows' relations reach the destinations; nil unless Edges.Reached
 }
 
 // Builder makes blocks of what was drawn. It is not safe for concurrent use.
 type Builder struct {
-	place    []uint32 // [N] base and the place of a vertex among those of the batch, from 1; to base: it is not among them
-	base     uint32   // so that no batch has to take its vertices out of place again
-	nodes    []int32  // of the block that is being made
-	unsorted []int    // where each of the last rows ends, which are to be sorted
-	touched  uint32   // result of loads that no one reads: without one they would be left out
+	// [N] base and the place of a vertex among those of the batch, from 1; to base: it is not among them
+	place    []uint32
+	base     uint32  // so that no batch has to take its vertices out of place again
+	nodes    []int32 // of the block that is being made
+	unsorted []int   // where each of the last rows ends, which are to be sorted
+	touched  uint32  // result of loads that no one reads: without one they would be left out
 	loops    bool
 	kinds    int // relations
 	columns  int // of edges
@@ -49,7 +51,8 @@ func NewBuilder(n int, e *InEdges) *Builder {
 
 // Begin makes b a batch of the seeds, which are distinct, without a block so far.
 func (b *Batch) Begin(seeds []int32, hops int) {
-	*b = Batch{Blocks: make([]*graph.CSR, hops), EdgeX: make([]mat.Dense, hops), Reached: make([][]bool, hops), Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
+	*b = Batch{Blocks: make([]*graph.CSR, hops), EdgeX: make([]mat.Dense, hops), Reached: make([][]bool, hops),
+		Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
 }
 
 // Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] says in which of drawn
@@ -205,7 +208,8 @@ func (f *filling) sortRows() {
 	f.unsorted = f.unsorted[:0]
 }
 
-// byRelation returns g, whose rows are those of each destination by relation, with those of each relation by destination.
+// byRelation returns g, whose rows are those of each destination by relation, with those of each relation by
+// destination.
 func byRelation(g *graph.CSR, kinds int) *graph.CSR {
 	rows := make([]int32, 0, g.NumDst)
 	for r := range kinds {

@@ -21,11 +21,12 @@ type Drawn struct {
 
 // Reset makes d that of no vertex, in the same memory.
 func (d *Drawn) Reset() {
-	d.End, d.Src, d.Weight, d.Loop, d.EdgeX, d.Reached = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0], d.EdgeX[:0], d.Reached[:0]
+	d.End, d.Src, d.Weight, d.Loop, d.EdgeX, d.Reached = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0], d.EdgeX[:0],
+		d.Reached[:0]
 }
 
-// Without takes out the edges of which out says so, by row, of the vertices' relations, and source. The others keep their weights:
-// a sum over them estimates that over all edges but those that are out.
+// Without takes out the edges of which out says so, by row, of the vertices' relations, and source. The others keep
+// their weights: a sum over them estimates that over all edges but those that are out.
 func (d *Drawn) Without(columns int, out func(row int, source int32) bool) {
 	kept, lo := int32(0), int32(0)
 	for row, hi := range d.End {
@@ -43,7 +44,8 @@ func (d *Drawn) Without(columns int, out func(row int, source int32) bool) {
 		}
 		d.End[row], lo = kept, hi
 	}
-	d.Src, d.Weight, d.EdgeX = d.Src[:kept], d.Weight[:min(len(d.Weight), int(kept))], d.EdgeX[:min(len(d.EdgeX), int(kept)*columns)]
+	d.Src, d.Weight, d.EdgeX = d.Src[:kept], d.Weight[:min(len(d.Weight), int(kept))],
+		d.EdgeX[:min(len(d.EdgeX), int(kept)*columns)]
 }
 
 // Sampler draws in-edges. It is not safe for concurrent use; several may share their Edges.

@@ -30,14 +30,14 @@ type InEdges struct {
 	Edge  []int32   // [E] row of EdgeX, −1: zeros; nil: edges have no columns
 	EdgeX mat.Dense // columns of edges, which a sample has with it
 
-	// Scaled: a layer sums over the edges, and a sample's weights are such that the sum over it is an unbiased estimate of
-	// that over all edges. Else a sample has no weights.
+	// Scaled: a layer sums over the edges, and a sample's weights are such that the sum over it is an unbiased estimate
+	// of that over all edges. Else a sample has no weights.
 	Scaled bool
 }
 
 // NewEdges returns the edges of g, weighted as a layer reads them. With loops those from a destination to itself are
-// the Loops. id are the global IDs of g's sources; nil: their index. Memory is shared with g where its rows are in order
-// already.
+// the Loops. id are the global IDs of g's sources; nil: their index. Memory is shared with g where its rows are in
+// order already.
 func NewEdges(g *graph.CSR, id []int64, loops, scaled bool) *InEdges {
 	e := &InEdges{RowPtr: g.RowPtr, Col: g.Col, Weight: g.Weight, Edge: g.Edge, ID: id, Loops: loops, Scaled: scaled}
 	if loops {

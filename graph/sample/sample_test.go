@@ -39,8 +39,8 @@ func chiSquare(counts []int, expected func(i int) float64) (x float64) {
 	return x
 }
 
-// TestSubsetsAreAlike: each subset of k of n edges is drawn as often as any other, whether those taken or those left out
-// are drawn, and with one word of random bits or more. Limits are the 99.9 % quantiles of chi-square.
+// TestSubsetsAreAlike: each subset of k of n edges is drawn as often as any other, whether those taken or those left
+// out are drawn, and with one word of random bits or more. Limits are the 99.9 % quantiles of chi-square.
 func TestSubsetsAreAlike(t *testing.T) {
 	for _, c := range []struct {
 		n, k, subsets int
@@ -62,7 +62,8 @@ func TestSubsetsAreAlike(t *testing.T) {
 			counts[of[name]]++
 		}
 		if x := chiSquare(counts, func(int) float64 { return 200 }); len(counts) != c.subsets || x > c.limit {
-			t.Errorf("%d of %d: %d subsets, chi-square %g: must be %d and at most %g", c.k, c.n, len(counts), x, c.subsets, c.limit)
+			t.Errorf("%d of %d: %d subsets, chi-square %g: must be %d and at most %g", c.k, c.n, len(counts), x,
+				c.subsets, c.limit)
 		}
 	}
 }
@@ -81,7 +82,8 @@ func TestBatchesFollowEachOther(t *testing.T) {
 		key := rng.New(4).Fold(uint64(step))
 		one, other := s.Batch(key, seeds, used), s.Batch(key, seeds, NewBuilder(g.NumSrc, e))
 		if !reflect.DeepEqual(one, other) {
-			t.Errorf("step %d: batch of %d nodes, must be that of a new builder, %d nodes", step, len(one.Nodes), len(other.Nodes))
+			t.Errorf("step %d: batch of %d nodes, must be that of a new builder, %d nodes", step, len(one.Nodes),
+				len(other.Nodes))
 		}
 	}
 }
@@ -117,7 +119,8 @@ func TestSumsAreUnbiased(t *testing.T) {
 				mean := sum / draws
 				deviation := math.Sqrt((squares/draws-mean*mean)/draws) + 1e-6
 				if math.Abs(mean-exact) > 5*deviation {
-					t.Errorf("%+v of %d edges: mean %g with standard error %g, must be %g", c, n, mean, deviation, exact)
+					t.Errorf("%+v of %d edges: mean %g with standard error %g, must be %g", c, n, mean, deviation,
+						exact)
 				}
 			}
 		}
@@ -163,7 +166,8 @@ func TestSamplesDoNotDependOnNumbers(t *testing.T) {
 				src = append(src, old[j])
 			}
 			if !slices.Equal(src, all.Src[lo:all.End[v]]) || !slices.Equal(one.Weight, all.Weight[lo:all.End[v]]) {
-				t.Fatalf("%+v, vertex %d: %v %v, must be %v %v", c, v, src, one.Weight, all.Src[lo:all.End[v]], all.Weight[lo:all.End[v]])
+				t.Fatalf("%+v, vertex %d: %v %v, must be %v %v", c, v, src, one.Weight, all.Src[lo:all.End[v]],
+					all.Weight[lo:all.End[v]])
 			}
 		}
 	}
@@ -173,13 +177,15 @@ func TestSamplesDoNotDependOnNumbers(t *testing.T) {
 // before, and every edge is one of the graph.
 func TestBlocks(t *testing.T) {
 	g := uniformSquared(500, 4000)
-	normed := map[bool]*graph.CSR{false: graph.Normalise(g, g.Degrees(), graph.Mean), true: graph.Normalise(g, g.Degrees(), graph.GCN)}
+	normed := map[bool]*graph.CSR{false: graph.Normalise(g, g.Degrees(), graph.Mean),
+		true: graph.Normalise(g, g.Degrees(), graph.GCN)}
 	for _, loops := range []bool{false, true} {
 		for _, fanouts := range [][]int{{2, 3}, {3, -1}, {-1, 100, 4}} {
 			s := New(Config{Kind: "neighbour", Fanouts: fanouts}, NewEdges(normed[loops], nil, loops, true))
 			seeds := rng.New(5).Perm(g.NumDst)[:20]
 			batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, s.edges))
-			if last := batch.Blocks[len(fanouts)-1]; last.NumDst != len(seeds) || !slices.Equal(batch.Nodes[:len(seeds)], seeds) {
+			if last := batch.Blocks[len(fanouts)-1]; last.NumDst != len(seeds) ||
+				!slices.Equal(batch.Nodes[:len(seeds)], seeds) {
 				t.Fatalf("the last block computes %d rows, must be the %d seeds", last.NumDst, len(seeds))
 			}
 			for l, b := range batch.Blocks {
@@ -233,7 +239,8 @@ func TestAllEdges(t *testing.T) {
 	batch := s.Batch(rng.New(6), seeds, NewBuilder(g.NumSrc, s.edges))
 	want, sources := graph.Block(g, seeds)
 	if b := batch.Blocks[0]; b.NumEdges() != want.NumEdges() || len(sources) != len(batch.Nodes) || b.Weight != nil {
-		t.Errorf("%d edges from %d sources, must be %d from %d", b.NumEdges(), len(batch.Nodes), want.NumEdges(), len(sources))
+		t.Errorf("%d edges from %d sources, must be %d from %d", b.NumEdges(), len(batch.Nodes), want.NumEdges(),
+			len(sources))
 	}
 }
 
@@ -304,8 +311,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestFanoutsAreOfRelations: of each relation a vertex has as many edges as the fan-out allows, drawn by themselves, each
-// with its columns, and a block has them relation by relation.
+// TestFanoutsAreOfRelations: of each relation a vertex has as many edges as the fan-out allows, drawn by themselves,
+// each with its columns, and a block has them relation by relation.
 func TestFanoutsAreOfRelations(t *testing.T) {
 	few := star(9, nil)
 	few.Col = few.Col[:2]

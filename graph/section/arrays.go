@@ -107,7 +107,8 @@ func Values[T Element](f *Arrays, name string, shape ...int) ([]T, error) {
 		same = shape[k] < 0 || shape[k] == s.Shape[k]
 	}
 	if !same {
-		return nil, f.Errorf(name, "must be %v of shape %v, where -1 is any (got %v of shape %v)", typeOf[T](), shape, s.Type, s.Shape)
+		return nil, f.Errorf(name, "must be %v of shape %v, where -1 is any (got %v of shape %v)", typeOf[T](), shape,
+			s.Type, s.Shape)
 	}
 	return arrayOf[T](s.data), nil
 }
@@ -130,7 +131,8 @@ func (f *Arrays) Strings(name string, n int) ([]string, error) {
 	}
 	for k := range n {
 		if ptr[k+1] < ptr[k] || ptr[k+1] > int64(len(text)) {
-			return nil, f.Errorf(name+"/ptr", "string %d ends at %d, before its start %d or past the %d bytes", k, ptr[k+1], ptr[k], len(text))
+			return nil, f.Errorf(name+"/ptr", "string %d ends at %d, before its start %d or past the %d bytes", k,
+				ptr[k+1], ptr[k], len(text))
 		}
 	}
 	all, list := string(text), make([]string, n)

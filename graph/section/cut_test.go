@@ -23,7 +23,8 @@ func TestWriteAndPowerCut(t *testing.T) {
 	}
 	var done []int
 	for k := 1; k <= 3; k++ {
-		if _, err := writeOn(r, name, "shard", []Section{Array("a", values(k)), Array("b", []byte{byte(k)})}); err != nil {
+		if _, err := writeOn(r, name, "shard",
+			[]Section{Array("a", values(k)), Array("b", []byte{byte(k)})}); err != nil {
 			t.Fatal(err)
 		}
 		done = append(done, r.Calls())

@@ -65,7 +65,10 @@ func TestRangesReadWhatWasWritten(t *testing.T) {
 	if _, err := f.Shape("text", I32); err == nil {
 		t.Error("text is numbers")
 	}
-	if _, err := Write(path, "test", []Section{Stream("number", I64, []int{4, 2}, func(w io.Writer) error { return WriteArray(w, number[:3]) })}); err == nil || !strings.Contains(err.Error(), "must have 64 bytes (got 24)") {
+	if _, err := Write(path, "test",
+		[]Section{Stream("number", I64, []int{4, 2},
+			func(w io.Writer) error { return WriteArray(w, number[:3]) })}); err == nil ||
+		!strings.Contains(err.Error(), "must have 64 bytes (got 24)") {
 		t.Errorf("too few bytes: %v", err)
 	}
 }
@@ -74,7 +77,8 @@ func TestRangesReadWhatWasWritten(t *testing.T) {
 func TestRangesFindDamage(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")
-	if _, err := Write(path, "test", []Section{Array("a", []int32{1, 2, 3}), Array("b", make([]uint8, 70))}); err != nil {
+	if _, err := Write(path, "test",
+		[]Section{Array("a", []int32{1, 2, 3}), Array("b", make([]uint8, 70))}); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(path)

@@ -150,5 +150,6 @@ func product(shape []int) (int64, bool) {
 
 func goodName(s string, longest int) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"
-	return len(s) > 0 && len(s) <= longest && strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune(letters, r) }) < 0
+	return len(s) > 0 && len(s) <= longest &&
+		strings.IndexFunc(s, func(r rune) bool { return !strings.ContainsRune(letters, r) }) < 0
 }

@@ -50,7 +50,8 @@ func TestRoundTrip(t *testing.T) {
 	if f.Digest() != digest {
 		t.Error("the digest read is not the digest written")
 	}
-	if x, err := Values[float32](f, "x/dense", 2, -1); err != nil || !slices.Equal(x, []float32{1, -2, 0.5, float32(math.Pi)}) {
+	if x, err := Values[float32](f, "x/dense", 2, -1); err != nil ||
+		!slices.Equal(x, []float32{1, -2, 0.5, float32(math.Pi)}) {
 		t.Errorf("x/dense: %v, %v", x, err)
 	}
 	if s, err := Values[mark](f, "split", 2); err != nil || !slices.Equal(s, []mark{1, 3}) {
@@ -68,8 +69,10 @@ func TestRoundTrip(t *testing.T) {
 		want string
 	}{
 		{"missing", second(Values[int32](f, "adj/1/col")), `section "adj/1/col": missing`},
-		{"type", second(Values[int32](f, "adj/0/row_ptr")), "must be i32 of shape [-1], where -1 is any (got i64 of shape [3])"},
-		{"rank", second(Values[float32](f, "x/dense")), "must be f32 of shape [-1], where -1 is any (got f32 of shape [2 2])"},
+		{"type", second(Values[int32](f, "adj/0/row_ptr")),
+			"must be i32 of shape [-1], where -1 is any (got i64 of shape [3])"},
+		{"rank", second(Values[float32](f, "x/dense")),
+			"must be f32 of shape [-1], where -1 is any (got f32 of shape [2 2])"},
 		{"extent", second(Values[float32](f, "x/dense", 3, -1)), "must be f32 of shape [3 -1]"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) || !strings.Contains(c.err.Error(), path) {
@@ -120,12 +123,14 @@ func TestDecodeRefusesFlippedBytes(t *testing.T) {
 	if _, err := Decode("f", "shard", append(bytes.Clone(good), 0)); err == nil {
 		t.Fatal("accepted a byte too many")
 	}
-	if _, err := Decode("f", "checkpoint", good); err == nil || !strings.Contains(err.Error(), `kind of the file must be "checkpoint" (got "shard")`) {
+	if _, err := Decode("f", "checkpoint", good); err == nil ||
+		!strings.Contains(err.Error(), `kind of the file must be "checkpoint" (got "shard")`) {
 		t.Fatal(err)
 	}
 	payload := bytes.Index(good, bytesOf([]float32{1, -2}))
 	good[payload]++
-	if _, err := Decode("f", "shard", good); err == nil || !strings.Contains(err.Error(), `section "x/dense" must have checksum`) {
+	if _, err := Decode("f", "shard", good); err == nil ||
+		!strings.Contains(err.Error(), `section "x/dense" must have checksum`) {
 		t.Fatal(err)
 	}
 }
@@ -219,7 +224,8 @@ func TestDecodeAtAnyAddress(t *testing.T) {
 func TestCanonical(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list []Section
-		for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z/_.0-9A-Z-]{1,20}`), 0, 6, rapid.ID[string]).Draw(t, "names") {
+		for _, name := range rapid.SliceOfNDistinct(rapid.StringMatching(`[a-z/_.0-9A-Z-]{1,20}`), 0, 6,
+			rapid.ID[string]).Draw(t, "names") {
 			switch rapid.IntRange(0, 3).Draw(t, "type") {
 			case 0:
 				list = append(list, Array(name, rapid.SliceOf(rapid.Byte()).Draw(t, "u8")))
@@ -242,7 +248,8 @@ func TestCanonical(t *testing.T) {
 			t.Fatal("encoded again, the file differs")
 		}
 		for i, s := range f.Sections() {
-			if s.Name != list[i].Name || s.Type != list[i].Type || !reflect.DeepEqual(s.Shape, list[i].Shape) || !bytes.Equal(s.data, list[i].data) {
+			if s.Name != list[i].Name || s.Type != list[i].Type || !reflect.DeepEqual(s.Shape, list[i].Shape) ||
+				!bytes.Equal(s.data, list[i].data) {
 				t.Fatalf("section %v became %v", list[i], s)
 			}
 			for at, offset := range offsets(b, i) {

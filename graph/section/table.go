@@ -40,7 +40,8 @@ func encodeHead(kind string, sections []Section, sum []uint32) (b []byte, offset
 	table := int64(0)
 	for _, s := range sections {
 		if !goodName(s.Name, maxName) {
-			return nil, nil, fmt.Errorf("a section's name must be 1 to %d of a-z A-Z 0-9 . _ - / (got %q)", maxName, s.Name)
+			return nil, nil, fmt.Errorf("a section's name must be 1 to %d of a-z A-Z 0-9 . _ - / (got %q)", maxName,
+				s.Name)
 		}
 		if seen[s.Name] {
 			return nil, nil, fmt.Errorf("section %q occurs twice", s.Name)
@@ -81,9 +82,10 @@ func encodeHead(kind string, sections []Section, sum []uint32) (b []byte, offset
 }
 
 var (
-	errHeader = fmt.Errorf("not a section file: it must have a header of %d bytes that begins with %q", headerSize, magic)
-	errHead   = errors.New("header or table is not as it is written for these sections")
-	errTable  = errors.New("table of sections does not match its checksum")
+	errHeader = fmt.Errorf("not a section file: it must have a header of %d bytes that begins with %q", headerSize,
+		magic)
+	errHead  = errors.New("header or table is not as it is written for these sections")
+	errTable = errors.New("table of sections does not match its checksum")
 )
 
 // table is what header and table of a file say.
@@ -152,7 +154,8 @@ func header(b []byte, kind string, size int64) (count int, table int64, err erro
 		return 0, 0, errors.New("header does not match its checksum")
 	}
 	if want := le.Uint64(b[16:]); want != uint64(size) {
-		return 0, 0, fmt.Errorf("the file must have %d bytes (got %d): it is truncated, or something follows", want, size)
+		return 0, 0, fmt.Errorf("the file must have %d bytes (got %d): it is truncated, or something follows", want,
+			size)
 	}
 	if got := string(bytes.TrimRight(b[32:56], "\x00")); got != kind {
 		return 0, 0, fmt.Errorf("kind of the file must be %q (got %q)", kind, got)
@@ -198,7 +201,8 @@ func entry(entries []byte, at, file int64) (s Section, size, length int64, err e
 		return fault("%q has %d bytes for shape %v of %v", s.Name, bytes, s.Shape, s.Type)
 	}
 	if offset != uint64(at) || at > file || bytes > uint64(file-at) {
-		return fault("%q must lie at byte %d and inside the file of %d bytes (got byte %d, %d bytes long)", s.Name, at, file, offset, bytes)
+		return fault("%q must lie at byte %d and inside the file of %d bytes (got byte %d, %d bytes long)", s.Name, at,
+			file, offset, bytes)
 	}
 	return s, size, int64(bytes), nil
 }

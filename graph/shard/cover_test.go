@@ -42,7 +42,8 @@ func covers(adj *graph.CSR, rows, sums []int32) bool {
 
 func TestMinCoverIsLeast(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		adj := &graph.CSR{NumDst: rapid.IntRange(0, 9).Draw(t, "destinations"), NumSrc: rapid.IntRange(1, 8).Draw(t, "sources"), RowPtr: []int64{0}}
+		adj := &graph.CSR{NumDst: rapid.IntRange(0, 9).Draw(t, "destinations"),
+			NumSrc: rapid.IntRange(1, 8).Draw(t, "sources"), RowPtr: []int64{0}}
 		for range adj.NumDst {
 			for j := range int32(adj.NumSrc) {
 				if rapid.IntRange(0, 2).Draw(t, "edge") == 0 {

@@ -162,7 +162,8 @@ func (r *coverReader) weights(n int) []float32 {
 // Weigh returns the terms of the sums over so many nodes of the sender's: source j is node[j], and
 // its terms are multiplied by f[node[j]] (nil: 1).
 func (c *Cover) Weigh(f []float64, node []int32, nodes int) *graph.CSR {
-	out := &graph.CSR{NumDst: c.Sums.NumDst, NumSrc: nodes, RowPtr: c.Sums.RowPtr, Col: make([]int32, len(c.Sums.Col)), Weight: c.Sums.Weight}
+	out := &graph.CSR{NumDst: c.Sums.NumDst, NumSrc: nodes, RowPtr: c.Sums.RowPtr, Col: make([]int32, len(c.Sums.Col)),
+		Weight: c.Sums.Weight}
 	if f != nil {
 		out.Weight = make([]float32, len(c.Sums.Col))
 	}
@@ -184,7 +185,8 @@ func (c *Cover) Weigh(f []float64, node []int32, nodes int) *graph.CSR {
 // this one's, of the rows[q] that it may read. nil stands for all of them, row by row. exchange
 // sends a message of at most limit bytes to every peer and returns theirs; who the destinations of
 // sums are is not in them.
-func Agree(want []*Cover, rows []int, weighted bool, exchange func(out [][]byte, limit int) (in [][]byte, err error)) (give []*Cover, err error) {
+func Agree(want []*Cover, rows []int, weighted bool,
+	exchange func(out [][]byte, limit int) (in [][]byte, err error)) (give []*Cover, err error) {
 	out := make([][]byte, len(want))
 	for q, c := range want {
 		if c == nil {

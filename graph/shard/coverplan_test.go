@@ -19,7 +19,8 @@ import (
 
 // bipartite is a small bipartite graph, weighted or not.
 func bipartite(t *rapid.T) *graph.CSR {
-	adj := &graph.CSR{NumDst: rapid.IntRange(0, 9).Draw(t, "destinations"), NumSrc: rapid.IntRange(0, 8).Draw(t, "sources"), RowPtr: []int64{0}}
+	adj := &graph.CSR{NumDst: rapid.IntRange(0, 9).Draw(t, "destinations"),
+		NumSrc: rapid.IntRange(0, 8).Draw(t, "sources"), RowPtr: []int64{0}}
 	if rapid.Bool().Draw(t, "weighted") {
 		adj.Weight = []float32{}
 	}
@@ -167,7 +168,8 @@ func TestAgree(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shards, err := Cut(&graph.Graph{Adj: adj, Split: make([]graph.Split, n), Labels: graph.Labels{Classes: 1, Class: make([]int32, n)}}, owner, 3)
+	shards, err := Cut(&graph.Graph{Adj: adj, Split: make([]graph.Split, n),
+		Labels: graph.Labels{Classes: 1, Class: make([]int32, n)}}, owner, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,8 @@ func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 		local[i] = int32(len(owned[p]))
 		owned[p] = append(owned[p], int32(i))
 	}
-	c := &cutter{g: g, owner: owner, owned: owned, local: local, to: make([]int32, g.N()), print: Fingerprint(g.Digest(), owner, parts)}
+	c := &cutter{g: g, owner: owner, owned: owned, local: local, to: make([]int32, g.N()),
+		print: Fingerprint(g.Digest(), owner, parts)}
 	for i := range c.to {
 		c.to[i] = -1
 	}
@@ -122,9 +123,9 @@ func (c *cutter) shard(p int) *Shard {
 // frame returns part p with all that belongs to its owned nodes alone, and room for the rest.
 func (c *cutter) frame(p int, own []int32, sources int) *Shard {
 	g, parts := c.g, len(c.owned)
-	s := &Shard{Rank: p, Parts: parts, Owned: len(own), Labels: g.Labels.Select(own), Types: g.Types.Select(own), Nodes: int64(g.N()), Name: g.Name,
-		Encoding: g.Encoding, Fingerprint: c.print, Boundary: make([][]int32, parts), Global: make([]int64, sources),
-		Split: make([]graph.Split, len(own))}
+	s := &Shard{Rank: p, Parts: parts, Owned: len(own), Labels: g.Labels.Select(own), Types: g.Types.Select(own),
+		Nodes: int64(g.N()), Name: g.Name, Encoding: g.Encoding, Fingerprint: c.print, Boundary: make([][]int32, parts),
+		Global: make([]int64, sources), Split: make([]graph.Split, len(own))}
 	if g.X.Cols() > 0 {
 		s.X = g.X.Select(own)
 	}
@@ -170,8 +171,8 @@ func Whole(g *graph.Graph) *Shard {
 func Unnamed(g *graph.Graph) *Shard {
 	n := g.N()
 	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), HaloPtr: []int{n, n},
-		Boundary: [][]int32{{}}, Types: g.Types, EdgeX: g.EdgeX, Labels: g.Labels, Split: g.Split, IDs: g.IDs, Nodes: int64(n), Name: g.Name,
-		Encoding: g.Encoding}
+		Boundary: [][]int32{{}}, Types: g.Types, EdgeX: g.EdgeX, Labels: g.Labels, Split: g.Split, IDs: g.IDs,
+		Nodes: int64(n), Name: g.Name, Encoding: g.Encoding}
 	if g.X.Cols() > 0 {
 		s.X = g.X
 	}
@@ -191,7 +192,8 @@ func Unnamed(g *graph.Graph) *Shard {
 // whole data set: all that a site has without the others. It shares the memory of s.
 func (s *Shard) Alone() *graph.Graph {
 	g := &graph.Graph{
-		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Types: s.Types, EdgeX: s.EdgeX, Labels: s.Labels, Split: s.Split, IDs: s.IDs,
+		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Types: s.Types, EdgeX: s.EdgeX, Labels: s.Labels,
+		Split: s.Split, IDs: s.IDs,
 		Encoding: s.Encoding,
 		Adj:      *s.Adj.Within(s.Owned), // halo comes after owned
 	}

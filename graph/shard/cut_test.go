@@ -140,7 +140,8 @@ func relationsTogether(t *rapid.T, g *graph.Graph, shards []*Shard) {
 		for row := range s.Typed.Adj.NumDst {
 			col, w := s.Typed.Adj.Row(row)
 			for _, j := range col {
-				kind, src, dst = append(kind, int32(row/s.Owned)), append(src, int32(s.Global[j])), append(dst, int32(s.Global[row%s.Owned]))
+				kind, src, dst = append(kind, int32(row/s.Owned)), append(src, int32(s.Global[j])),
+					append(dst, int32(s.Global[row%s.Owned]))
 			}
 			weight = append(weight, w...)
 		}
@@ -188,7 +189,8 @@ func TestShardLaws(t *testing.T) {
 			if err := s.Valid(); err != nil {
 				t.Fatal(err)
 			}
-			if s.Rank != p || s.Parts != len(shards) || s.Nodes != int64(g.N()) || s.Fingerprint != shards[0].Fingerprint {
+			if s.Rank != p || s.Parts != len(shards) || s.Nodes != int64(g.N()) ||
+				s.Fingerprint != shards[0].Fingerprint {
 				t.Fatalf("part %d: %+v", p, s)
 			}
 			need := map[int64]bool{}
@@ -203,7 +205,8 @@ func TestShardLaws(t *testing.T) {
 				}
 			}
 			if s.Halo() != len(need) || s.Adj.NumEdges() != int(edges) {
-				t.Fatalf("part %d: %d halo rows and %d edges, must be %d and %d", p, s.Halo(), s.Adj.NumEdges(), len(need), edges)
+				t.Fatalf("part %d: %d halo rows and %d edges, must be %d and %d", p, s.Halo(), s.Adj.NumEdges(),
+					len(need), edges)
 			}
 			for k, d := range s.Adj.Degrees() {
 				if u := s.Global[k]; d != degree[u] {
@@ -280,7 +283,8 @@ func TestFingerprintTellsPartitionsApart(t *testing.T) {
 	}
 	other := graphtest.Path(6)
 	other.X.Dense.Set(5, 0, 9)
-	for i, f := range [][32]byte{print(g, []int32{0, 0, 1, 1, 1, 1}, 2), print(g, []int32{0, 0, 0, 1, 1, 1}, 3), print(other, []int32{0, 0, 0, 1, 1, 1}, 2)} {
+	for i, f := range [][32]byte{print(g, []int32{0, 0, 1, 1, 1, 1}, 2), print(g, []int32{0, 0, 0, 1, 1, 1}, 3),
+		print(other, []int32{0, 0, 0, 1, 1, 1}, 2)} {
 		if f == base {
 			t.Errorf("partition %d has the fingerprint of another", i)
 		}

@@ -111,7 +111,8 @@ func Discard(dir string) error {
 		return err
 	}
 	for _, e := range list {
-		if name := strings.TrimPrefix(e.Name(), "."); !strings.HasPrefix(name, "part-") && !strings.HasPrefix(name, manifestName) {
+		if name := strings.TrimPrefix(e.Name(), "."); !strings.HasPrefix(name, "part-") &&
+			!strings.HasPrefix(name, manifestName) {
 			return fmt.Errorf("shard: %s holds %s, which no partition has: remove it", dir, e.Name())
 		}
 	}
@@ -123,7 +124,8 @@ func Discard(dir string) error {
 // after Close.
 func ReadShard(path string) (*Shard, io.Closer, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
-		return nil, nil, fmt.Errorf("shard: %s is a complete partition: name one part of it, such as %s", path, filepath.Join(path, partName(0)))
+		return nil, nil, fmt.Errorf("shard: %s is a complete partition: name one part of it, such as %s", path,
+			filepath.Join(path, partName(0)))
 	}
 	m, err := ReadManifest(filepath.Dir(path))
 	if err != nil {
@@ -151,10 +153,12 @@ func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
 // says it is.
 func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
 	if got := hex.EncodeToString(s.Fingerprint[:]); got != m.Fingerprint {
-		return fmt.Errorf("a part of another partition: of %q with fingerprint %.12s…, where %s is of %q with %.12s…", s.Name, got, manifestName, m.Name, m.Fingerprint)
+		return fmt.Errorf("a part of another partition: of %q with fingerprint %.12s…, where %s is of %q with %.12s…",
+			s.Name, got, manifestName, m.Name, m.Fingerprint)
 	}
 	if s.Parts != len(m.Parts) || s.Nodes != m.Nodes {
-		return fmt.Errorf("part %d of %d of a graph of %d nodes, where %s has %d parts of %d nodes", s.Rank, s.Parts, s.Nodes, manifestName, len(m.Parts), m.Nodes)
+		return fmt.Errorf("part %d of %d of a graph of %d nodes, where %s has %d parts of %d nodes", s.Rank, s.Parts,
+			s.Nodes, manifestName, len(m.Parts), m.Nodes)
 	}
 	if file != partName(s.Rank) {
 		return fmt.Errorf("the file of part %d must be named %s", s.Rank, partName(s.Rank))

@@ -98,11 +98,14 @@ func TestShardRefusesForged(t *testing.T) {
 		{"boundary of its own", func(s *Shard) { s.Boundary[1] = []int32{0} }, "none of its own"},
 		{"column", func(s *Shard) { s.Adj.Col[1] = 5 }, `section "adj/0/col"`},
 		{"row pointers", func(s *Shard) { s.Adj.RowPtr[1] = 99 }, "ends at edge 99"},
-		{"weight", func(s *Shard) { s.Adj.Weight[0] = nan }, `section "adj/0/weight": graph: weight of edge 0 must be a finite number, 0 or more (got NaN)`},
+		{"weight", func(s *Shard) { s.Adj.Weight[0] = nan },
+			`section "adj/0/weight": graph: weight of edge 0 must be a finite number, 0 or more (got NaN)`},
 		{"fewer weights", func(s *Shard) { s.Adj.Weight = s.Adj.Weight[1:] }, `section "adj/0/weight"`},
-		{"feature", func(s *Shard) { s.X.Dense.Set(1, 1, nan) }, `section "x/dense": graph: feature at row 1, column 1`},
+		{"feature", func(s *Shard) { s.X.Dense.Set(1, 1, nan) },
+			`section "x/dense": graph: feature at row 1, column 1`},
 		{"rows", func(s *Shard) { s.X.Dense = s.X.Dense.RowRange(0, 2) }, `section "x/dense"`},
-		{"label", func(s *Shard) { s.Labels.Class[0] = 2 }, `section "y/class": graph: label of node 0 must be -1 (none) or a class in [0, 2) (got 2)`},
+		{"label", func(s *Shard) { s.Labels.Class[0] = 2 },
+			`section "y/class": graph: label of node 0 must be -1 (none) or a class in [0, 2) (got 2)`},
 		{"classes", func(s *Shard) { s.Labels.Classes = -3 }, `section "y/classes"`},
 		{"split", func(s *Shard) { s.Split[2] = 8 }, "node 2: split must be 0 (none) to 3 (test) (got 8)"},
 		{"names", func(s *Shard) { s.IDs = s.IDs[1:] }, `section "ids/ptr"`},
@@ -131,7 +134,8 @@ func TestShardRefusesOtherSections(t *testing.T) {
 		}
 	}
 	more := append(s.sections(), section.Array("adj/1/col", []int32{}))
-	if _, err := decode(encode(t, more)); err == nil || !strings.Contains(err.Error(), `section "adj/1/col": not a section of this version`) {
+	if _, err := decode(encode(t, more)); err == nil ||
+		!strings.Contains(err.Error(), `section "adj/1/col": not a section of this version`) {
 		t.Error(err)
 	}
 	old := s.sections()
@@ -193,7 +197,8 @@ func TestWriteDirLeavesNothingHalf(t *testing.T) {
 			t.Fatal("wrote what is no partition")
 		}
 	}
-	if _, err := WriteDir(dir, shards, Meta{Sites: []string{"one"}}); err == nil { // found out after the parts are written
+	// found out after the parts are written
+	if _, err := WriteDir(dir, shards, Meta{Sites: []string{"one"}}); err == nil {
 		t.Fatal("wrote one site's name for three parts")
 	}
 	if list, _ := os.ReadDir(root); len(list) != 0 {
@@ -204,12 +209,14 @@ func TestWriteDirLeavesNothingHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	mine := filepath.Join(Incomplete(dir), "thesis.tex")
-	for _, name := range []string{mine, filepath.Join(Incomplete(dir), "part-7"), filepath.Join(Incomplete(dir), ".part-0.123")} {
+	for _, name := range []string{mine, filepath.Join(Incomplete(dir), "part-7"),
+		filepath.Join(Incomplete(dir), ".part-0.123")} {
 		if err := os.WriteFile(name, nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := ReadShard(filepath.Join(Incomplete(dir), "part-7")); err == nil || !strings.Contains(err.Error(), "manifest.json is missing") {
+	if _, _, err := ReadShard(filepath.Join(Incomplete(dir), "part-7")); err == nil ||
+		!strings.Contains(err.Error(), "manifest.json is missing") {
 		t.Error(err)
 	}
 	if _, err := WriteDir(dir, shards, Meta{}); err == nil || !strings.Contains(err.Error(), "thesis.tex") {
@@ -260,7 +267,8 @@ func TestReadShardAgainstManifest(t *testing.T) {
 		do   func(dir string)
 	}{
 		{"a part of another partition", func(dir string) { put(t, filepath.Join(dir, "part-0"), other) }},
-		{"the file of part 1 must be named part-1", func(dir string) { put(t, filepath.Join(dir, "part-0"), file(dir, "part-1")) }},
+		{"the file of part 1 must be named part-1",
+			func(dir string) { put(t, filepath.Join(dir, "part-0"), file(dir, "part-1")) }},
 		{"truncated", func(dir string) {
 			b := file(dir, "part-0")
 			put(t, filepath.Join(dir, "part-0"), b[:len(b)-1])
@@ -296,7 +304,8 @@ func TestReadShardAgainstManifest(t *testing.T) {
 		dir := write(string(rune('a'+k)), cutPath(t, 10, 3))
 		c.do(dir)
 		path := filepath.Join(dir, "part-0")
-		if _, _, err := ReadShard(path); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), dir) {
+		if _, _, err := ReadShard(path); err == nil || !strings.Contains(err.Error(), c.want) ||
+			!strings.Contains(err.Error(), dir) {
 			t.Errorf("%v, must be %q and the path", err, c.want)
 		}
 		if _, _, err := ReadDir(dir); err == nil {

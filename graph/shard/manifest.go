@@ -110,11 +110,13 @@ func (m *Manifest) Valid() error {
 	nodes, edges := int64(0), int64(0)
 	for r, p := range m.Parts {
 		if p.Owned < 0 || int64(p.Owned) > m.Nodes || p.Edges < 0 || p.Cut < 0 || p.Cut > p.Edges || p.Bytes < 0 ||
-			p.Train < 0 || p.Val < 0 || p.Test < 0 || p.Train > p.Owned || p.Val > p.Owned-p.Train || p.Test > p.Owned-p.Train-p.Val {
+			p.Train < 0 || p.Val < 0 || p.Test < 0 || p.Train > p.Owned || p.Val > p.Owned-p.Train ||
+			p.Test > p.Owned-p.Train-p.Val {
 			return fmt.Errorf("part %d: counts %+v do not fit a graph of %d nodes", r, p, m.Nodes)
 		}
 		if len(p.Halo) != len(m.Parts) {
-			return fmt.Errorf("part %d: halo must have one count for each of %d parts (got %d)", r, len(m.Parts), len(p.Halo))
+			return fmt.Errorf("part %d: halo must have one count for each of %d parts (got %d)", r, len(m.Parts),
+				len(p.Halo))
 		}
 		for q, n := range p.Halo {
 			if n < 0 || n > m.Parts[q].Owned || q == r && n != 0 {
@@ -173,7 +175,8 @@ func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestName)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("shard: %s is missing: the partition is not complete, or the part was copied without it: %w", path, err)
+		return nil, fmt.Errorf("shard: %s is missing: the partition is not complete, or the part was "+
+			"copied without it: %w", path, err)
 	}
 	if err != nil {
 		return nil, err

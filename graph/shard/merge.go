@@ -33,12 +33,15 @@ func Merge(parts []*Shard, workers int) (*Shard, error) {
 	rank := groupOf(all, workers, first.Rank)
 	lo, hi := Group(all, workers, rank)
 	for k, s := range parts {
-		if s.Rank != first.Rank+k || s.Parts != all || s.Fingerprint != first.Fingerprint || s.Rank < lo || s.Rank >= hi {
-			return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d of one partition (got part %d of %d at place %d)", rank, workers, lo, hi-1, s.Rank, s.Parts, k)
+		if s.Rank != first.Rank+k || s.Parts != all || s.Fingerprint != first.Fingerprint || s.Rank < lo ||
+			s.Rank >= hi {
+			return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d of one partition "+
+				"(got part %d of %d at place %d)", rank, workers, lo, hi-1, s.Rank, s.Parts, k)
 		}
 	}
 	if len(parts) != hi-lo {
-		return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d (got %d parts)", rank, workers, lo, hi-1, len(parts))
+		return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d (got %d parts)", rank, workers, lo,
+			hi-1, len(parts))
 	}
 	m := newMerger(parts, workers, rank)
 	return m.shard(), nil
@@ -117,10 +120,11 @@ func (m *merger) sort(list []partRow) {
 
 func (m *merger) shard() *Shard {
 	first := m.parts[0]
-	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name, Encoding: first.Encoding,
-		Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)), HaloPtr: []int{len(m.owned)},
-		Global: make([]int64, 0, m.sources),
-		Labels: first.Labels.Select(nil), Types: graph.Types{Names: first.Types.Names, Ptr: slices.Clone(first.Types.Ptr)}}
+	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name,
+		Encoding: first.Encoding, Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)),
+		HaloPtr: []int{len(m.owned)}, Global: make([]int64, 0, m.sources),
+		Labels: first.Labels.Select(nil),
+		Types:  graph.Types{Names: first.Types.Names, Ptr: slices.Clone(first.Types.Ptr)}}
 	if first.IDs != nil {
 		s.IDs = []string{}
 	}

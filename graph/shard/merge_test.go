@@ -38,7 +38,8 @@ func TestMergedPartsAreOnePart(t *testing.T) {
 			}
 			got.Fingerprint = want[w].Fingerprint
 			if !bytes.Equal(encode(t, got.sections()), encode(t, want[w].sections())) {
-				t.Fatalf("worker %d of %d: merged from parts %d to %d of %d it is\n%+v\nwant\n%+v", w, workers, lo, hi-1, len(shards), got, want[w])
+				t.Fatalf("worker %d of %d: merged from parts %d to %d of %d it is\n%+v\nwant\n%+v", w, workers, lo,
+					hi-1, len(shards), got, want[w])
 			}
 		}
 	})
@@ -55,8 +56,9 @@ func TestMergeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, parts := range map[string][]*Shard{
-		"none": nil, "one of two": shards[:1], "of two workers": shards[1:3], "three": shards[:3], "in another order": {shards[1], shards[0]},
-		"of two partitions": {shards[0], other[1]}, "twice the same": {shards[0], shards[0]},
+		"none": nil, "one of two": shards[:1], "of two workers": shards[1:3], "three": shards[:3],
+		"in another order": {shards[1], shards[0]}, "of two partitions": {shards[0], other[1]},
+		"twice the same": {shards[0], shards[0]},
 	} {
 		if _, err := Merge(parts, 2); err == nil {
 			t.Errorf("%s: merged", name)

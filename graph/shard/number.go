@@ -12,10 +12,10 @@ import (
 // mostName bounds the name of a graph, in bytes.
 const mostName = 255
 
-// Number gives the nodes of own, which no edge connects to nodes of other members, their numbers in the graph of all members, and
-// own the name that the first member has for it. names are those of the members, by rank; tell passes bytes to all and returns
-// theirs, by rank. What a member tells of its part is the number of its nodes and of its features, its classes and its name. The
-// error is a comm.PeerError where a member's part does not fit.
+// Number gives the nodes of own, which no edge connects to nodes of other members, their numbers in the graph of all
+// members, and own the name that the first member has for it. names are those of the members, by rank; tell passes
+// bytes to all and returns theirs, by rank. What a member tells of its part is the number of its nodes and of its
+// features, its classes and its name. The error is a comm.PeerError where a member's part does not fit.
 func Number(own *Shard, names []string, tell func([]byte) ([][]byte, error)) error {
 	shape := binary.LittleEndian.AppendUint64(nil, uint64(own.X.Cols()))
 	shape = binary.LittleEndian.AppendUint64(shape, uint64(own.Labels.Classes))
@@ -38,8 +38,8 @@ func Number(own *Shard, names []string, tell func([]byte) ([][]byte, error)) err
 			return fault("the description of its part must have %d to %d bytes (got %d)", head, head+mostName, len(b))
 		}
 		if string(b[:len(shape)]) != string(shape) {
-			return fault("its graph must have %d features and the same %d classes (got %d and %d)", own.X.Cols(), own.Labels.Classes,
-				binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]))
+			return fault("its graph must have %d features and the same %d classes (got %d and %d)", own.X.Cols(),
+				own.Labels.Classes, binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]))
 		}
 		n := binary.LittleEndian.Uint64(b[len(shape):])
 		if n > most {

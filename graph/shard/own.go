@@ -30,7 +30,8 @@ func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, err
 	h.Reset()
 	for p, digest := range all {
 		if len(digest) != sha256.Size {
-			return nil, fmt.Errorf("shard: the digest of part %d must have %d bytes (got %d)", p, sha256.Size, len(digest))
+			return nil, fmt.Errorf("shard: the digest of part %d must have %d bytes (got %d)", p, sha256.Size,
+				len(digest))
 		}
 		h.Write(digest)
 	}

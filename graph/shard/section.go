@@ -31,7 +31,8 @@ func (s *Shard) sections() []section.Section {
 		boundaryPtr[q+1] = int64(len(boundary))
 	}
 	list = append(list, section.Array("global", s.Global), section.Array("halo_ptr", haloPtr),
-		section.Array("boundary/ptr", boundaryPtr), section.Array("boundary/node", boundary), section.Array("split", s.Split))
+		section.Array("boundary/ptr", boundaryPtr), section.Array("boundary/node", boundary),
+		section.Array("split", s.Split))
 	list = append(list, s.Adj.Sections(0)...)
 	list = append(list, s.Typed.Sections()...)
 	list = append(list, s.X.Sections("x")...)
@@ -52,7 +53,8 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	}
 	for _, v := range size[:4] {
 		if v < 0 || v > math.MaxInt32 {
-			return nil, f.Errorf("shard", "rank, parts, owned and sources must be 0 to %d (got %v)", math.MaxInt32, size[:4])
+			return nil, f.Errorf("shard", "rank, parts, owned and sources must be 0 to %d (got %v)", math.MaxInt32,
+				size[:4])
 		}
 	}
 	s := &Shard{Rank: int(size[0]), Parts: int(size[1]), Owned: int(size[2]), Nodes: size[4]}
@@ -161,7 +163,8 @@ func boundaryLists(f *section.Arrays, parts int) ([][]int32, error) {
 		return nil, err
 	}
 	if ptr[0] != 0 || ptr[parts] != len(node) {
-		return nil, f.Errorf("boundary/ptr", "pointers must go from 0 to %d (got %d to %d)", len(node), ptr[0], ptr[parts])
+		return nil, f.Errorf("boundary/ptr", "pointers must go from 0 to %d (got %d to %d)", len(node), ptr[0],
+			ptr[parts])
 	}
 	var lists [][]int32
 	for q := range parts {

@@ -9,14 +9,17 @@ import (
 // Valid returns an error that names the first of the shard's invariants that is broken, or nil.
 // What only the shards together can break is Consistent's.
 func (s *Shard) Valid() error {
-	if s.Parts < 1 || s.Rank < 0 || s.Rank >= s.Parts || s.Owned < 0 || s.Owned > len(s.Global) || int64(len(s.Global)) > s.Nodes {
-		return fmt.Errorf("shard: part %d of %d owns %d of %d sources, in a graph of %d nodes", s.Rank, s.Parts, s.Owned, len(s.Global), s.Nodes)
+	if s.Parts < 1 || s.Rank < 0 || s.Rank >= s.Parts || s.Owned < 0 || s.Owned > len(s.Global) ||
+		int64(len(s.Global)) > s.Nodes {
+		return fmt.Errorf("shard: part %d of %d owns %d of %d sources, in a graph of %d nodes", s.Rank, s.Parts,
+			s.Owned, len(s.Global), s.Nodes)
 	}
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("shard: part %d: %w", s.Rank, fmt.Errorf(format, args...))
 	}
 	if s.Adj.NumDst != s.Owned || s.Adj.NumSrc != len(s.Global) {
-		return fail("adjacency of %d×%d for %d owned nodes and %d sources", s.Adj.NumDst, s.Adj.NumSrc, s.Owned, len(s.Global))
+		return fail("adjacency of %d×%d for %d owned nodes and %d sources", s.Adj.NumDst, s.Adj.NumSrc, s.Owned,
+			len(s.Global))
 	}
 	if err := s.Adj.Valid(); err != nil {
 		return fail("%w", err)
@@ -32,7 +35,8 @@ func (s *Shard) Valid() error {
 	}
 	for q, nodes := range s.Boundary {
 		if k := FirstBad(nodes, 0, int32(s.Owned)); k >= 0 {
-			return fail("boundary node %d towards part %d is %d, not ascending or out of [0, %d)", k, q, nodes[k], s.Owned)
+			return fail("boundary node %d towards part %d is %d, not ascending or out of [0, %d)", k, q, nodes[k],
+				s.Owned)
 		}
 	}
 	if s.X.Cols() > 0 && s.X.Rows() != s.Owned {
@@ -48,7 +52,8 @@ func (s *Shard) Valid() error {
 		return fail("%w", err)
 	}
 	if k := FirstBad(s.EdgeGlobal, 0, math.MaxInt32); k >= 0 || s.EdgeX.Cols > 0 && len(s.EdgeGlobal) != s.EdgeX.Rows {
-		return fail("there must be %d ascending numbers of rows of edge columns (got %d, place %d)", s.EdgeX.Rows, len(s.EdgeGlobal), k)
+		return fail("there must be %d ascending numbers of rows of edge columns (got %d, place %d)", s.EdgeX.Rows,
+			len(s.EdgeGlobal), k)
 	}
 	if err := s.Labels.Valid(s.Owned); err != nil {
 		return fail("%w", err)
@@ -66,8 +71,10 @@ func (s *Shard) Valid() error {
 
 // validSources checks the numbering: halo pointers that fit, and no node twice.
 func (s *Shard) validSources() error {
-	if len(s.HaloPtr) != s.Parts+1 || s.HaloPtr[0] != s.Owned || s.HaloPtr[s.Parts] != len(s.Global) || !slices.IsSorted(s.HaloPtr) {
-		return fmt.Errorf("halo pointers must be %d, ascending from %d to %d (got %v)", s.Parts+1, s.Owned, len(s.Global), s.HaloPtr)
+	if len(s.HaloPtr) != s.Parts+1 || s.HaloPtr[0] != s.Owned || s.HaloPtr[s.Parts] != len(s.Global) ||
+		!slices.IsSorted(s.HaloPtr) {
+		return fmt.Errorf("halo pointers must be %d, ascending from %d to %d (got %v)", s.Parts+1, s.Owned,
+			len(s.Global), s.HaloPtr)
 	}
 	if n := s.HaloPtr[s.Rank+1] - s.HaloPtr[s.Rank]; n != 0 {
 		return fmt.Errorf("%d halo rows of its own", n)
@@ -101,8 +108,10 @@ func FirstBad[T int32 | int64](list []T, lo, hi T) int {
 func Consistent(shards []*Shard) error {
 	owned := int64(0)
 	for p, s := range shards {
-		if s.Rank != p || s.Parts != len(shards) || s.Fingerprint != shards[0].Fingerprint || s.Nodes != shards[0].Nodes {
-			return fmt.Errorf("shard: part %d of %d (%x) is not part %d of %d (%x)", s.Rank, s.Parts, s.Fingerprint[:4], p, len(shards), shards[0].Fingerprint[:4])
+		if s.Rank != p || s.Parts != len(shards) || s.Fingerprint != shards[0].Fingerprint ||
+			s.Nodes != shards[0].Nodes {
+			return fmt.Errorf("shard: part %d of %d (%x) is not part %d of %d (%x)", s.Rank, s.Parts, s.Fingerprint[:4],
+				p, len(shards), shards[0].Fingerprint[:4])
 		}
 		owned += int64(s.Owned)
 	}
@@ -120,7 +129,8 @@ func Consistent(shards []*Shard) error {
 		for q, of := range shards {
 			halo := s.Global[s.HaloPtr[q]:s.HaloPtr[q+1]]
 			if !slices.EqualFunc(halo, of.Boundary[p], func(u int64, i int32) bool { return of.Global[i] == u }) {
-				return fmt.Errorf("shard: the halo rows of part %d that part %d owns are not those that part %d sends", p, q, q)
+				return fmt.Errorf("shard: the halo rows of part %d that part %d owns are not those that part %d sends",
+					p, q, q)
 			}
 		}
 	}

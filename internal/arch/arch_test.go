@@ -118,7 +118,8 @@ func TestLattice(t *testing.T) {
 					continue
 				}
 				if to := rowOf(rows, short(imp)); to <= from && !nested(p.ImportPath, imp) {
-					t.Errorf("%s: %s imports %s, which is not in a row below its own", target, short(p.ImportPath), short(imp))
+					t.Errorf("%s: %s imports %s, which is not in a row below its own", target, short(p.ImportPath),
+						short(imp))
 				}
 			}
 		}
@@ -138,7 +139,8 @@ func TestBans(t *testing.T) {
 			}
 			set, but, _ := strings.Cut(part[0], " but ")
 			for _, p := range all {
-				if at := short(p.ImportPath); !anyMatches(strings.Fields(set), at) || anyMatches(strings.Fields(but), at) {
+				if at := short(p.ImportPath); !anyMatches(strings.Fields(set), at) ||
+					anyMatches(strings.Fields(but), at) {
 					continue
 				}
 				for _, imp := range p.Imports {
@@ -156,11 +158,13 @@ func TestLibraryIsFreeOfTheNetwork(t *testing.T) {
 	for _, target := range targets {
 		for _, p := range list(t, target) {
 			at := short(p.ImportPath)
-			if anyMatches([]string{"p2p/...", "session", "cmd/...", "internal/cli/...", "mobile/...", "examples/...", "bench/...", "."}, at) {
+			if anyMatches([]string{"p2p/...", "session", "cmd/...", "internal/cli/...", "mobile/...", "examples/...",
+				"bench/...", "."}, at) {
 				continue
 			}
 			for _, dep := range p.Deps {
-				if anyMatches([]string{"github.com/libp2p/...", "github.com/quic-go/...", "github.com/pion/...", module + "/p2p/..."}, dep) {
+				if anyMatches([]string{"github.com/libp2p/...", "github.com/quic-go/...", "github.com/pion/...",
+					module + "/p2p/..."}, dep) {
 					t.Errorf("%s: %s depends on %s", target, at, dep)
 				}
 			}
@@ -176,8 +180,9 @@ func TestPhonesLinkLittle(t *testing.T) {
 				continue
 			}
 			for _, dep := range p.Deps {
-				if anyMatches([]string{module + "/graph/dataset/...", module + "/graph/ingest/...", module + "/align/...", module + "/internal/cli/...", "github.com/parquet-go/...",
-					module + "/internal/svg", "github.com/spf13/...", "html/template", "text/template", "testing"}, dep) {
+				if anyMatches([]string{module + "/graph/dataset/...", module + "/graph/ingest/...",
+					module + "/align/...", module + "/internal/cli/...", "github.com/parquet-go/...", module +
+						"/internal/svg", "github.com/spf13/...", "html/template", "text/template", "testing"}, dep) {
 					t.Errorf("%s: mobile depends on %s", target, dep)
 				}
 			}

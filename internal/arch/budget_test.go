@@ -42,22 +42,27 @@ var phrases = []struct {
 }{
 	{"of-which", "two sentences", regexp.MustCompile(`(?i)\b(of|by) (which|whom)\b`)},
 	{"sentence-of", "with, for, among", regexp.MustCompile(`(?m)(^|[.:;!?] )Of [a-z]`)},
-	{"whoever", "the site, the attacker, the user", regexp.MustCompile(`(?i)\bwhoever\b|\bwho (asks|reads|has|sends|sums) (asks|reads|it|them|in)\b`)},
+	{"whoever", "the site, the attacker, the user",
+		regexp.MustCompile(`(?i)\bwhoever\b|\bwho (asks|reads|has|sends|sums) (asks|reads|it|them|in)\b`)},
 	{"says", "lists, sets, names, reports", regexp.MustCompile(`(?i)\b(says|tells|told)\b`)},
 	{"where-if", "if, when", regexp.MustCompile(`(?i)\bwhere (it|they|there|this|no|none|all|each)\b`)},
 	{"crosses", "is sent", regexp.MustCompile(`(?i)\b(cross(es|ed)?|travels?|travell?ed)\b`)},
 	{"drawn", "random, sampled, generated", regexp.MustCompile(`(?i)\bdrawn\b`)},
-	{"bare-values", "the `auto` preset", regexp.MustCompile(`(?i)\b(preset (auto|frugal)|tasks? links|mode (retexo|fullbatch|minibatch|standalone))\b`)},
+	{"bare-values", "the `auto` preset",
+		regexp.MustCompile(`(?i)\b(preset (auto|frugal)|tasks? links|mode (retexo|fullbatch|minibatch|standalone))\b`)},
 	{"zero-colon", "(0 = none)", regexp.MustCompile(`(?i)\b(0|empty|nil): [a-z]`)},
-	{"alone", "only; its own; instead of; next to; except", regexp.MustCompile(`(?i)\b(alone|of (its|their|his) own|in place of|beside|but for)\b`)},
+	{"alone", "only; its own; instead of; next to; except",
+		regexp.MustCompile(`(?i)\b(alone|of (its|their|his) own|in place of|beside|but for)\b`)},
 	{"that-of", "repeat the noun", regexp.MustCompile(`(?i)\b(that of|those of|so (many|long))\b`)},
 	{"holds", "helps, gains, is, has", regexp.MustCompile(`(?i)\b(pays|worth|lies|stands|holds)\b`)},
 	{"doors", "messages, buffers, published metrics", regexp.MustCompile(`(?i)\b(doors?|rooms?|told figures?)\b`)},
 }
 
-// product reports whether a file is part of what users get: no test, no measurement and, since assembly decides its size, no kernel.
+// product reports whether a file is part of what users get: no test, no measurement and, since assembly decides its
+// size, no kernel.
 func product(name string) bool {
-	return !strings.HasSuffix(name, "_test.go") && !matches("bench/...", path.Dir(name)) && !matches("kernels/...", path.Dir(name))
+	return !strings.HasSuffix(name, "_test.go") && !matches("bench/...", path.Dir(name)) &&
+		!matches("kernels/...", path.Dir(name))
 }
 
 // counts are sums over the files of the module.
@@ -137,19 +142,22 @@ func today(t *testing.T) ([]figure, counts) {
 	}
 	settings := 0
 	for _, s := range plan.Settings("") {
-		if !s.Experimental && !s.Local { // experimental ones have no help and no promise, local ones are no part of a plan
+		// experimental ones have no help and no promise, local ones are no part of a plan
+		if !s.Experimental && !s.Local {
 			settings++
 		}
 	}
 	direct := 0
 	for _, line := range lines(read(t, "go.mod")) {
-		if f := strings.Fields(line); len(f) >= 2 && strings.HasPrefix(f[len(f)-1], "v") && strings.Contains(line, ".") {
+		if f := strings.Fields(line); len(f) >= 2 && strings.HasPrefix(f[len(f)-1], "v") &&
+			strings.Contains(line, ".") {
 			direct++ // those that others need end in "// indirect"
 		}
 	}
 	share := float64(int(10000*float64(c.comments)/float64(c.lines))) / 100 // rounded down
-	all := []figure{{"lines", float64(c.lines), false}, {"tokens", float64(c.tokens), false}, {"comment-percent", share, true},
-		{"packages", float64(len(c.product)), false}, {"settings", float64(settings), false}, {"dependencies", float64(direct), false},
+	all := []figure{{"lines", float64(c.lines), false}, {"tokens", float64(c.tokens), false},
+		{"comment-percent", share, true}, {"packages", float64(len(c.product)), false},
+		{"settings", float64(settings), false}, {"dependencies", float64(direct), false},
 		{"words", float64(c.words), false}, {"long-lines", float64(c.long), false}}
 	for _, p := range phrases {
 		all = append(all, figure{"phrase-" + p.name, float64(c.phrases[p.name]), false})
@@ -206,7 +214,8 @@ func TestBudget(t *testing.T) {
 	for _, f := range all {
 		most, has := budget[f.name]
 		delete(budget, f.name)
-		const rule = "Another figure in internal/arch/" + budgetFile + " takes a decision with a measurement and its price"
+		const rule = "Another figure in internal/arch/" + budgetFile +
+			" takes a decision with a measurement and its price"
 		switch {
 		case !has:
 			t.Errorf("%s must have %s", budgetFile, f.name)
@@ -214,9 +223,11 @@ func TestBudget(t *testing.T) {
 		case f.floor && f.now < most:
 			t.Errorf("%s must be at least %v (got %v): write why. %s", f.name, most, f.now, rule)
 		case !f.floor && f.now > most:
-			t.Errorf("%s must be at most %v (got %v)%s: take away as much as you add. %s", f.name, most, f.now, instead(f.name), rule)
+			t.Errorf("%s must be at most %v (got %v)%s: take away as much as you add. %s", f.name, most, f.now,
+				instead(f.name), rule)
 		default:
-			t.Logf("%s is %v, better than %v: lower the budget by go test ./internal/arch -run Budget -rewrite", f.name, f.now, most)
+			t.Logf("%s is %v, better than %v: lower the budget by go test ./internal/arch -run Budget -rewrite", f.name,
+				f.now, most)
 		}
 	}
 	for name := range budget {

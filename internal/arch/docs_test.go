@@ -128,7 +128,8 @@ var dialect = []struct {
 // TestPlainEnglish looks for the dialect in the pages that users read.
 func TestPlainEnglish(t *testing.T) {
 	for _, page := range files(t, ".md") {
-		if !strings.HasPrefix(page, "docs/") && page != "README.md" && page != "CONTRIBUTING.md" && page != "CHANGELOG.md" {
+		if !strings.HasPrefix(page, "docs/") && page != "README.md" && page != "CONTRIBUTING.md" &&
+			page != "CHANGELOG.md" {
 			continue
 		}
 		text := prose(read(t, page))

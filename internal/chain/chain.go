@@ -63,7 +63,8 @@ func HeadFile(path string) string { return path + ".head" }
 func readHead(path string) (Head, error) {
 	f, err := os.Open(HeadFile(path))
 	if errors.Is(err, fs.ErrNotExist) {
-		return Head{}, fmt.Errorf("%s is gone: without it nobody can tell whether records are missing at the end", HeadFile(path))
+		return Head{}, fmt.Errorf("%s is gone: without it nobody can tell whether records are missing at the end",
+			HeadFile(path))
 	}
 	if err != nil {
 		return Head{}, err
@@ -131,7 +132,8 @@ func Open(on disk.FS, path string, parse Parse) (_ *File, torn []byte, err error
 	}
 	// What lies before is Verify's to check; here the end must be where the head says, or one line on.
 	if last != noted && !(last.Seq == noted.Seq+1 && before == noted.Hash) {
-		return nil, nil, fmt.Errorf("it ends with record %d, which is not the end that %s knows, record %d: %w", last.Seq, HeadFile(path), noted.Seq, ErrEnd)
+		return nil, nil, fmt.Errorf("it ends with record %d, which is not the end that %s knows, record %d: %w",
+			last.Seq, HeadFile(path), noted.Seq, ErrEnd)
 	}
 	f.last = last
 	at, err := f.file.Seek(-int64(len(torn)), io.SeekEnd)
@@ -160,7 +162,8 @@ func begin(on disk.FS, path string) error {
 			return err
 		}
 	} else if h, err := readHead(path); err != nil || h.Seq > 0 {
-		return errors.Join(err, fmt.Errorf("the file is gone, and %s knows of %d records: bring it back, or move that file away to begin another", HeadFile(path), h.Seq))
+		return errors.Join(err, fmt.Errorf("the file is gone, and %s knows of %d records: bring it back, "+
+			"or move that file away to begin another", HeadFile(path), h.Seq))
 	}
 	return disk.WriteFile(on, path, 0o600, nil)
 }
@@ -283,7 +286,8 @@ func Verify(path string, parse Parse, visit func(line []byte) error, known ...He
 	last, err := Walk(f, parse, func(line []byte, at Head) error {
 		for _, h := range known {
 			if h.Seq == at.Seq && h != at {
-				return fmt.Errorf("record %d is not the one that was known as %s: it or one before was changed", at.Seq, h)
+				return fmt.Errorf("record %d is not the one that was known as %s: it or one before was changed", at.Seq,
+					h)
 			}
 		}
 		if visit == nil {
@@ -296,7 +300,8 @@ func Verify(path string, parse Parse, visit func(line []byte) error, known ...He
 	}
 	for _, h := range known {
 		if h.Seq > last.Seq || h.Seq == 0 && h.Hash != None {
-			return last, fmt.Errorf("%s: it ends with record %d, and there was a record %d: the end was cut off", path, last.Seq, h.Seq)
+			return last, fmt.Errorf("%s: it ends with record %d, and there was a record %d: the end was cut off", path,
+				last.Seq, h.Seq)
 		}
 	}
 	// A writer notes the head after each line, so at most one line lies behind it.
@@ -333,7 +338,8 @@ func Walk(chain io.Reader, parse Parse, visit func(line []byte, at Head) error) 
 			return last, fmt.Errorf("line %d: %w", n, err)
 		}
 		if seq != n || before != last.Hash {
-			return last, fmt.Errorf("line %d does not follow from the one before: it, or that one, was changed, added or removed", n)
+			return last, fmt.Errorf("line %d does not follow from the one before: it, or that one, "+
+				"was changed, added or removed", n)
 		}
 		last = Head{n, hash(line)}
 		if err := visit(line, last); err != nil {

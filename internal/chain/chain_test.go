@@ -38,7 +38,8 @@ func TestAppendAfterFailure(t *testing.T) {
 	if err := f.Append(func(Head) ([]byte, error) { return nil, refused }); !errors.Is(err, refused) {
 		t.Errorf("%v, want %v", err, refused)
 	}
-	if err := f.Append(func(Head) ([]byte, error) { return make([]byte, MaxLine+1), nil }); err == nil || !strings.Contains(err.Error(), "at most 8192 bytes") {
+	if err := f.Append(func(Head) ([]byte, error) { return make([]byte, MaxLine+1), nil }); err == nil ||
+		!strings.Contains(err.Error(), "at most 8192 bytes") {
 		t.Errorf("a line that is too long: %v", err)
 	}
 	if err := f.Append(next); err != nil {
@@ -58,7 +59,8 @@ func TestAppendAfterFailure(t *testing.T) {
 // A head, which a person types or another system keeps, is taken where it is written as this program
 // writes it.
 func FuzzHead(f *testing.F) {
-	for _, s := range []string{Head{0, None}.String(), Head{17, strings.Repeat("a7", 32)}.String(), "17:", ":", "+1:" + None, "01:" + None, "1:" + strings.Repeat("A7", 32)} {
+	for _, s := range []string{Head{0, None}.String(), Head{17, strings.Repeat("a7", 32)}.String(), "17:", ":",
+		"+1:" + None, "01:" + None, "1:" + strings.Repeat("A7", 32)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -38,19 +38,22 @@ func TestNPZ(t *testing.T) {
 			t.Fatal(err)
 		}
 		length := 10 + int(b[8]) + int(b[9])<<8
-		if string(b[:8]) != "\x93NUMPY\x01\x00" || length%64 != 0 || strings.TrimRight(string(b[10:length-1]), " ") != header || b[length-1] != '\n' {
+		if string(b[:8]) != "\x93NUMPY\x01\x00" || length%64 != 0 ||
+			strings.TrimRight(string(b[10:length-1]), " ") != header || b[length-1] != '\n' {
 			t.Errorf("%s begins with %q", name, b[:length])
 		}
 		return b[length:]
 	}
 	ids := read("ids.npy", "{'descr': '<U8', 'fortran_order': False, 'shape': (3,), }")
-	if len(ids) != 3*8*4 || ids[0] != 'a' || ids[4] != 0 || ids[32+4] != 0xfc || ids[32+4*7] != 0x00 || ids[32+4*7+1] != 0xf6 || ids[32+4*7+2] != 1 || ids[64] != 'c' {
+	if len(ids) != 3*8*4 || ids[0] != 'a' || ids[4] != 0 || ids[32+4] != 0xfc || ids[32+4*7] != 0x00 ||
+		ids[32+4*7+1] != 0xf6 || ids[32+4*7+2] != 1 || ids[64] != 'c' {
 		t.Errorf("ids % x", ids)
 	}
 	rows := read("embeddings.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }")
 	for k, want := range []float32{1, -2.5, 3, 4, 5, 6} {
 		at := rows[4*k:]
-		if got := math.Float32frombits(uint32(at[0]) | uint32(at[1])<<8 | uint32(at[2])<<16 | uint32(at[3])<<24); got != want {
+		if got := math.Float32frombits(uint32(at[0]) | uint32(at[1])<<8 | uint32(at[2])<<16 |
+			uint32(at[3])<<24); got != want {
 			t.Errorf("number %d is %v, must be %v", k, got, want)
 		}
 	}
@@ -58,8 +61,9 @@ func TestNPZ(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	dir := t.TempDir()
-	for path, want := range map[string]string{"": "", filepath.Join(dir, "x.npz"): "", filepath.Join(dir, "x"): "must end in",
-		filepath.Join(dir, "x.csv"): "must end in .npz or .parquet", filepath.Join(dir, "x.parquet"): "only the program heddle"} {
+	for path, want := range map[string]string{"": "", filepath.Join(dir, "x.npz"): "",
+		filepath.Join(dir, "x"): "must end in", filepath.Join(dir, "x.csv"): "must end in .npz or .parquet",
+		filepath.Join(dir, "x.parquet"): "only the program heddle"} {
 		if err := CheckEmbeddings(path, nil); want == "" && err != nil ||
 			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, must have %q", path, err, want)

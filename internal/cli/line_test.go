@@ -93,8 +93,8 @@ func on(s *screen) *Watch {
 
 // round is what happens in a run.
 func roundEnd(done int) train.Event {
-	return train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: done, Done: done, Total: 200, Metric: "accuracy",
-		Loss: 0.53, Val: 0.8123, Sent: comm.Counts{Halo: 12_345_678}}
+	return train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: done, Done: done, Total: 200,
+		Metric: "accuracy", Loss: 0.53, Val: 0.8123, Sent: comm.Counts{Halo: 12_345_678}}
 }
 
 // TestLineFits: progress takes one row at any width, the most important part of it always, and leaves nothing behind,
@@ -106,11 +106,13 @@ func TestLineFits(t *testing.T) {
 		for _, done := range []int{10, 20, 100} {
 			w.last = time.Time{}
 			w.Event(roundEnd(done))
-			if got := s.String(); strings.Contains(got, "\n") || len([]rune(got)) >= width || !strings.HasPrefix(got, fmt.Sprintf("%3d %%", done/2)[:min(width-2, 5)]) {
+			if got := s.String(); strings.Contains(got, "\n") || len([]rune(got)) >= width ||
+				!strings.HasPrefix(got, fmt.Sprintf("%3d %%", done/2)[:min(width-2, 5)]) {
 				t.Errorf("%d columns, %d rounds: %q", width, done, got)
 			}
 		}
-		if got := s.String(); width == 80 && got != " 50 %  layer 1 round 100  val accuracy 0.8123  loss 0.5300  sent 12.3 MB" {
+		if got := s.String(); width == 80 && got != " 50 %  layer 1 round 100  val accuracy 0.8123  loss "+
+			"0.5300  sent 12.3 MB" {
 			t.Errorf("80 columns: %q", got)
 		} else if width == 50 && got != " 50 %  layer 1 round 100  val accuracy 0.8123" {
 			t.Errorf("50 columns: %q", got)
@@ -128,7 +130,8 @@ func TestLineFits(t *testing.T) {
 			s.narrow(narrower)
 			w.last = time.Time{}
 			w.Event(roundEnd(140))
-			if got := strings.Split(s.String(), "\n"); len([]rune(got[len(got)-1])) > narrower || strings.Count(s.String(), "%") > 1 {
+			if got := strings.Split(s.String(), "\n"); len([]rune(got[len(got)-1])) > narrower ||
+				strings.Count(s.String(), "%") > 1 {
 				t.Errorf("from %d to %d columns:\n%s", width, narrower, s)
 			}
 		}
@@ -150,7 +153,8 @@ func TestLogFlags(t *testing.T) {
 	w.Log.Info("not shown")
 	w.Log.Warn("shown", "val", math.NaN(), "loss", 0.5)
 	var line map[string]any
-	if err := json.Unmarshal(b.Bytes(), &line); err != nil || line["msg"] != "shown" || line["val"] != nil || line["loss"] != 0.5 {
+	if err := json.Unmarshal(b.Bytes(), &line); err != nil || line["msg"] != "shown" || line["val"] != nil ||
+		line["loss"] != 0.5 {
 		t.Errorf("%s: %v", &b, err)
 	}
 	b.Reset()

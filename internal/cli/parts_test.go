@@ -21,7 +21,8 @@ func TestPartPaths(t *testing.T) {
 		}
 	}
 	missing := part("part-9")
-	for list, want := range map[string][]string{part("part-0"): {part("part-0")}, part("part-0") + "," + part("part-1"): {part("part-0"), part("part-1")},
+	for list, want := range map[string][]string{part("part-0"): {part("part-0")}, part("part-0") + "," +
+		part("part-1"): {part("part-0"), part("part-1")},
 		missing: strings.Split(missing, ",")} {
 		if got := partPaths(list); !slices.Equal(got, want) {
 			t.Errorf("%s: must be %q (got %q)", list, want, got)

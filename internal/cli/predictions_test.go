@@ -20,8 +20,8 @@ func TestPredictionFiles(t *testing.T) {
 	logits := mat.New(2, 2)
 	copy(logits.Data, []float32{0, 2, 1, -1})
 	p := heddle.Predictions{Logits: logits}
-	of := NodePredictions{Site: "north", IDs: []string{"=1+1", "-7"}, Split: []graph.Split{graph.Test, graph.None}, Predictions: p,
-		Labels: graph.Labels{Classes: 2, Class: []int32{1, -1}}}
+	of := NodePredictions{Site: "north", IDs: []string{"=1+1", "-7"}, Split: []graph.Split{graph.Test, graph.None},
+		Predictions: p, Labels: graph.Labels{Classes: 2, Class: []int32{1, -1}}}
 	names := []string{"a,b", "@c"}
 	path := filepath.Join(t.TempDir(), "p")
 	write := func(fill func(*os.File) error) {
@@ -46,7 +46,8 @@ func TestPredictionFiles(t *testing.T) {
 	}
 }
 
-// TestPredictionsAsArrays: predictions.npz says of each node what predictions.csv says, of one class a node and of several.
+// TestPredictionsAsArrays: predictions.npz says of each node what predictions.csv says, of one class a node and of
+// several.
 func TestPredictionsAsArrays(t *testing.T) {
 	t.Parallel()
 	p, q := two(), two()

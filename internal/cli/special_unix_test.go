@@ -79,8 +79,8 @@ func pipeAt(t *testing.T, path string) <-chan string {
 	return got
 }
 
-// TestKeepsWithin: a link that leads out of a run's directory is refused, and what a killed run left is removed; other files
-// stay.
+// TestKeepsWithin: a link that leads out of a run's directory is refused, and what a killed run left is removed; other
+// files stay.
 func TestKeepsWithin(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

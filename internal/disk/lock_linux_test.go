@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestLockOfAForkedProcess: a lock is free once it is released, even while a process that is being started has a copy of the
-// descriptor, as between fork and exec.
+// TestLockOfAForkedProcess: a lock is free once it is released, even while a process that is being started has a copy
+// of the descriptor, as between fork and exec.
 func TestLockOfAForkedProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	release, err := Lock(path, false)

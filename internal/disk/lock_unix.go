@@ -23,7 +23,8 @@ func Lock(path string, wait bool) (release func(), err error) {
 		return nil, err
 	}
 	return func() {
-		// A process that is being started at this moment has a copy of f until it runs its program: to close f is not enough.
+		// A process that is being started at this moment has a copy of f until it runs its program: to close f is not
+		// enough.
 		syscall.Flock(int(f.Fd()), syscall.LOCK_UN)
 		f.Close()
 	}, nil

@@ -17,7 +17,8 @@ type Colors struct {
 }
 
 // Page has the variables of a page's style sheet, which has values for light and for dark.
-var Page = Colors{"var(--ink)", "var(--faint)", []string{"var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)"}}
+var Page = Colors{"var(--ink)", "var(--faint)",
+	[]string{"var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)"}}
 
 // File has colours for a file by itself.
 var File = Colors{"#1b1f24", "#d8dce0", []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}}
@@ -129,8 +130,8 @@ func (p *Plot) Whisker(color string, from, to Point) {
 		if from.X == to.X {
 			dx, dy = dy, dx
 		}
-		fmt.Fprintf(f, `<path d="M%.2f,%.2fL%.2f,%.2fM%.2f,%.2fL%.2f,%.2fM%.2f,%.2fL%.2f,%.2f" style="%s"/>`, x0, y0, x1, y1,
-			x0-dx, y0-dy, x0+dx, y0+dy, x1-dx, y1-dy, x1+dx, y1+dy, lineStyle(color, 0.8, ""))
+		fmt.Fprintf(f, `<path d="M%.2f,%.2fL%.2f,%.2fM%.2f,%.2fL%.2f,%.2fM%.2f,%.2fL%.2f,%.2f" style="%s"/>`, x0, y0,
+			x1, y1, x0-dx, y0-dy, x0+dx, y0+dy, x1-dx, y1-dy, x1+dx, y1+dy, lineStyle(color, 0.8, ""))
 	})
 }
 
@@ -140,7 +141,8 @@ func (p *Plot) Bar(color string, thick, y, from, to float64) {
 	p.drawn = append(p.drawn, func(f *frame) {
 		x0, at := f.at(Point{from, y})
 		x1, _ := f.at(Point{to, y})
-		fmt.Fprintf(f, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" style="fill:%s"/>`, x0, at-thick/2, x1-x0, thick, color)
+		fmt.Fprintf(f, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" style="fill:%s"/>`, x0, at-thick/2, x1-x0,
+			thick, color)
 	})
 }
 
@@ -151,7 +153,8 @@ func (p *Plot) Cell(color string, opacity float64, at Point) {
 	p.drawn = append(p.drawn, func(f *frame) {
 		x0, y1 := f.at(low)
 		x1, y0 := f.at(high)
-		fmt.Fprintf(f, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" style="fill:%s;fill-opacity:%.2f"/>`, x0, y0, x1-x0, y1-y0, color, opacity)
+		fmt.Fprintf(f, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" style="fill:%s;fill-opacity:%.2f"/>`, x0, y0,
+			x1-x0, y1-y0, color, opacity)
 	})
 }
 
@@ -213,8 +216,9 @@ func (p *Plot) BarKey(name, color string) {
 
 // Element returns the chart as an element of a page, with alt as its text alternative.
 func (p *Plot) Element(alt string) string {
-	return fmt.Sprintf(`<svg role="img" viewBox="0 0 %g %g" xmlns="http://www.w3.org/2000/svg"><title>%s</title>%s</svg>`,
-		p.Width, p.Height, html.EscapeString(alt), p.At(0, 0))
+	return fmt.Sprintf(
+		`<svg role="img" viewBox="0 0 %g %g" xmlns="http://www.w3.org/2000/svg"><title>%s</title>%s</svg>`, p.Width,
+		p.Height, html.EscapeString(alt), p.At(0, 0))
 }
 
 // At returns the parts of the chart, whose corner is at x and y.
@@ -312,7 +316,8 @@ func wide(text string, size float64) float64 {
 }
 
 func (f *frame) text(x, y, size float64, anchor, text string) {
-	fmt.Fprintf(f, `<text x="%.2f" y="%.2f" text-anchor="%s" style="fill:%s;font-size:%gpx">%s</text>`, x, y, anchor, f.p.Ink, size, html.EscapeString(text))
+	fmt.Fprintf(f, `<text x="%.2f" y="%.2f" text-anchor="%s" style="fill:%s;font-size:%gpx">%s</text>`, x, y, anchor,
+		f.p.Ink, size, html.EscapeString(text))
 }
 
 // axes draws both axes, their ticks, texts and grid.
@@ -392,11 +397,13 @@ func (f *frame) mark(s Shape, color string, r, x, y float64) {
 	}
 	switch s {
 	case Square, Box:
-		fmt.Fprintf(f, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" style="%s"/>`, x-0.85*r, y-0.85*r, 1.7*r, 1.7*r, style)
+		fmt.Fprintf(f, `<rect x="%.2f" y="%.2f" width="%.2f" height="%.2f" style="%s"/>`, x-0.85*r, y-0.85*r, 1.7*r,
+			1.7*r, style)
 	case Triangle:
 		fmt.Fprintf(f, `<path d="M%.2f,%.2fl%.2f,%.2fh%.2fz" style="%s"/>`, x, y-r, r, 1.75*r, -2*r, style)
 	case Diamond:
-		fmt.Fprintf(f, `<path d="M%.2f,%.2fl%.2f,%.2fl%.2f,%.2fl%.2f,%.2fz" style="%s"/>`, x, y-r, r, r, -r, r, -r, -r, style)
+		fmt.Fprintf(f, `<path d="M%.2f,%.2fl%.2f,%.2fl%.2f,%.2fl%.2f,%.2fz" style="%s"/>`, x, y-r, r, r, -r, r, -r, -r,
+			style)
 	default:
 		fmt.Fprintf(f, `<circle cx="%.2f" cy="%.2f" r="%g" style="%s"/>`, x, y, r, style)
 	}

@@ -15,7 +15,8 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%v: %d ticks", c, len(all))
 		}
 		for _, one := range all {
-			if one.Value < c[0]-1e-9 || one.Value > c[1]+1e-9 || len(one.Text) > 7 || strings.Contains(one.Text, ".") && strings.HasSuffix(one.Text, "0") {
+			if one.Value < c[0]-1e-9 || one.Value > c[1]+1e-9 || len(one.Text) > 7 ||
+				strings.Contains(one.Text, ".") && strings.HasSuffix(one.Text, "0") {
 				t.Errorf("%v: tick %+v", c, one)
 			}
 		}
@@ -28,9 +29,11 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// What is drawn is inside the frame, and a chart is XML with its text alternative, also an empty one and one of one point.
+// What is drawn is inside the frame, and a chart is XML with its text alternative, also an empty one and one of one
+// point.
 func TestElement(t *testing.T) {
-	empty, one, full := New(Page, 300, 200, "x", "y"), New(Page, 300, 200, "x", "y"), New(Page, 300, 200, "x <&> x", "y")
+	empty, one, full := New(Page, 300, 200, "x", "y"), New(Page, 300, 200, "x", "y"),
+		New(Page, 300, 200, "x <&> x", "y")
 	one.Mark(Disc, "red", 3, Point{5, 5})
 	one.X.Log = true
 	full.Line("red", 1, "4 3", Point{0, 1}, Point{10, 3})
@@ -51,7 +54,8 @@ func TestElement(t *testing.T) {
 		var read struct {
 			Title string `xml:"title"`
 		}
-		if err := xml.Unmarshal([]byte(text), &read); err != nil || read.Title != "an <alternative>" || strings.Contains(text, "NaN") {
+		if err := xml.Unmarshal([]byte(text), &read); err != nil || read.Title != "an <alternative>" ||
+			strings.Contains(text, "NaN") {
 			t.Errorf("%v: %s", err, text)
 		}
 	}

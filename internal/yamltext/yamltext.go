@@ -24,8 +24,8 @@ const (
 )
 
 // Pairs returns the keys and values of a text, which may be empty. The text may be a stranger's: it is refused if it is
-// longer than MaxLen, if it has anchors or aliases, of which a few hundred bytes stand for gigabytes, or characters that
-// a terminal obeys, and if it is nested so deeply that the parser would spend seconds on it.
+// longer than MaxLen, if it has anchors or aliases, of which a few hundred bytes stand for gigabytes, or characters
+// that a terminal obeys, and if it is nested so deeply that the parser would spend seconds on it.
 func Pairs(text []byte) (all []*ast.MappingValueNode, err error) {
 	if len(text) > MaxLen {
 		return nil, fmt.Errorf("the text must have at most %d bytes (got more)", MaxLen)
@@ -84,7 +84,8 @@ func plain(tokens token.Tokens) error {
 		}
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType, token.TagType, token.MappingKeyType:
-			return fmt.Errorf("[%d:%d] the text must not have anchors, aliases, tags or explicit keys (got %s)", at.Line, at.Column, t.Value)
+			return fmt.Errorf("[%d:%d] the text must not have anchors, aliases, tags or explicit keys (got %s)",
+				at.Line, at.Column, t.Value)
 		case token.SequenceStartType, token.MappingStartType:
 			depth++
 		case token.SequenceEndType, token.MappingEndType:
@@ -93,7 +94,8 @@ func plain(tokens token.Tokens) error {
 			entries++
 		}
 		if deep := depth + entries; deep > maxDepth {
-			return fmt.Errorf("[%d:%d] lists must be nested at most %d deep (got %d)", at.Line, at.Column, maxDepth, deep)
+			return fmt.Errorf("[%d:%d] lists must be nested at most %d deep (got %d)", at.Line, at.Column, maxDepth,
+				deep)
 		}
 	}
 	return nil
@@ -105,7 +107,8 @@ func Readable(err error) error {
 	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
 		_, excerpt, shown := strings.Cut(said, "\n")
 		at := typed.Token.Position
-		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)", at.Line, at.Column, wanted(typed.DstType), typed.Token.Value)
+		said = fmt.Sprintf("[%d:%d] a value must be %s (got %.40q)", at.Line, at.Column, wanted(typed.DstType),
+			typed.Token.Value)
 		if shown {
 			said += "\n" + excerpt
 		}
@@ -140,8 +143,8 @@ func short(err error) bool {
 	return bytes <= maxExcerpt
 }
 
-// TypeName is what a setting of type t takes, in one word of its reference: duration, integer, number, true or false, text;
-// empty for any other type.
+// TypeName is what a setting of type t takes, in one word of its reference: duration, integer, number, true or false,
+// text; empty for any other type.
 func TypeName(t reflect.Type) string {
 	if t == reflect.TypeFor[time.Duration]() {
 		return "duration"

@@ -40,7 +40,8 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%.60q: %v, want %q", c.text, err, c.want)
 		}
 	}
-	for _, text := range []string{"", "\ufeffseed: 1\r\n", "# Zürich, 東京\nlambdas: [0.1,\n\t1]\n", "# " + strings.Repeat("x", MaxLen-3) + "\n",
+	for _, text := range []string{"", "\ufeffseed: 1\r\n", "# Zürich, 東京\nlambdas: [0.1,\n\t1]\n",
+		"# " + strings.Repeat("x", MaxLen-3) + "\n",
 		"members:\n" + strings.Repeat("- name: a\n  addresses: [/ip4/1.2.3.4/tcp/1, /ip4/1.2.3.4/tcp/2]\n", 900)} {
 		if _, err := Pairs([]byte(text)); err != nil {
 			t.Errorf("%.60q: %v", text, err)
@@ -48,10 +49,11 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestWork: no text takes memory out of proportion to its length, nor an error as long as the text. Formatting the excerpts
-// of these took gigabytes, and seconds.
+// TestWork: no text takes memory out of proportion to its length, nor an error as long as the text. Formatting the
+// excerpts of these took gigabytes, and seconds.
 func TestWork(t *testing.T) {
-	for _, unit := range []string{"]", "[],", "{},", "\"", "@", "`", "a: ", "b,", ",", "- ", "- -\n", ": ", "k: v\n", "a:\n", "x", "'", "[[[[[[[[[[[[[[]]]]]]]]]]]]]],"} {
+	for _, unit := range []string{"]", "[],", "{},", "\"", "@", "`", "a: ", "b,", ",", "- ", "- -\n", ": ", "k: v\n",
+		"a:\n", "x", "'", "[[[[[[[[[[[[[[]]]]]]]]]]]]]],"} {
 		for _, begin := range []string{"", "a: ", "a: [", "{", "a: \"", "a: |\n "} {
 			text := []byte(begin + strings.Repeat(unit, (MaxLen-len(begin))/len(unit)))
 			var before, after runtime.MemStats
@@ -59,7 +61,8 @@ func TestWork(t *testing.T) {
 			_, err := Pairs(text)
 			runtime.ReadMemStats(&after)
 			if taken := after.TotalAlloc - before.TotalAlloc; taken > 2000*MaxLen {
-				t.Errorf("%q and %q again and again: %d MiB, must be at most %d", begin, unit, taken>>20, 2000*MaxLen>>20)
+				t.Errorf("%q and %q again and again: %d MiB, must be at most %d", begin, unit, taken>>20,
+					2000*MaxLen>>20)
 			}
 			if err != nil && len(err.Error()) > 3*maxExcerpt {
 				t.Errorf("%q and %q again and again: an error of %d bytes", begin, unit, len(err.Error()))

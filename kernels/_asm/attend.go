@@ -4,7 +4,8 @@ import "fmt"
 
 // writeAttend writes what an attention does with the edges of a row once their weights are known, and their dropout.
 func (w *writer) writeAttend() {
-	w.textf("%s\n// Edges of an attention, by heads: vectors of %d values. Nothing is fused but the sums of rows.\n", generated, w.lanes())
+	w.textf("%s\n// Edges of an attention, by heads: vectors of %d values. Nothing is fused but the sums of rows.\n",
+		generated, w.lanes())
 	w.text(either(w, masks+"\n", "") + attendMacros)
 	w.attend()
 	w.headDots()
@@ -13,13 +14,15 @@ func (w *writer) writeAttend() {
 	w.dropEdges()
 }
 
-const attendParameters = "(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)"
+const attendParameters = "(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, " +
+	"y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)"
 
 // attend writes the sums of rows: those of many columns, and those of what is left of them.
 func (w *writer) attend() {
 	w.textf(edge, either(w, "Y14", "Y30")) // the weights of eight heads
 	head := either(w, 6, 8)                // the first register of what tells columns their heads
-	for _, k := range either(w, []rows{{vectors: 6}, {vectors: 1, masked: true}}, []rows{{vectors: 8}, {vectors: 4, masked: true}}) {
+	for _, k := range either(w, []rows{{vectors: 6}, {vectors: 1, masked: true}},
+		[]rows{{vectors: 8}, {vectors: 4, masked: true}}) {
 		mask := func(v int) string {
 			if !k.masked {
 				return ""
@@ -69,10 +72,11 @@ func (w *writer) attend() {
 	}
 }
 
-const headDotsParameters = "(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim, far int)"
+const headDotsParameters = "(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, " +
+	"z unsafe.Pointer, ldz, heads, dim, far int)"
 
-// headDots writes the products of two rows by heads, of up to eight heads or up to four: a vector of sums for each head,
-// whose lanes are then added pair by pair, those of all heads at a time.
+// headDots writes the products of two rows by heads, of up to eight heads or up to four: a vector of sums for each
+// head, whose lanes are then added pair by pair, those of all heads at a time.
 func (w *writer) headDots() {
 	for _, heads := range []int{8, 4} {
 		w.function(fmt.Sprintf("headDots%d", heads), headDotsParameters, 96)
@@ -84,8 +88,10 @@ func (w *writer) headDots() {
 			w.textf("\tZERO V%d", h)
 		}
 		for h := range heads {
-			w.textf("\tCMPQ heads+72(FP), $%d\n\tJLE  fold\n\tMOVQ R10, R14\n\tTESTQ R14, R14\n\tJZ   tail%[1]d\n\nwhole%[1]d:", h)
-			w.textf("\tVMOVUPS (AX), V8\n\tVFMADD231PS (R11), V8, V%d\n\tADDQ $BYTES, AX\n\tADDQ $BYTES, R11\n\tDECQ R14\n\tJNZ  whole%[1]d", h)
+			w.textf("\tCMPQ heads+72(FP), $%d\n\tJLE  fold\n\tMOVQ R10, R14\n\tTESTQ R14, R14\n\tJZ   tail%[1]d\n\n"+
+				"whole%[1]d:", h)
+			w.textf("\tVMOVUPS (AX), V8\n\tVFMADD231PS (R11), V8, V%d\n\tADDQ $BYTES, AX\n\tADDQ $BYTES, R11\n"+
+				"\tDECQ R14\n\tJNZ  whole%[1]d", h)
 			w.textf("\ntail%d:\n\tTESTQ R9, R9\n\tJZ   done%[1]d", h)
 			w.load(either(w, "V15", "K1"), 0, "AX", 8)
 			w.load(either(w, "V15", "K1"), 0, "R11", 9)
@@ -105,22 +111,26 @@ func (w *writer) foldHeads(heads int) {
 		w.textf("\tVEXTRACTF64X4 $1, Z%d, Y31\n\tVADDPS Y31, Y%[1]d, Y%[1]d", h)
 	}
 	for h := 0; h+4 <= heads; h += 4 {
-		w.textf("\tVHADDPS Y%d, Y%d, Y%[2]d\n\tVHADDPS Y%d, Y%d, Y%[4]d\n\tVHADDPS Y%[4]d, Y%[2]d, Y%[2]d", h+1, h, h+3, h+2)
+		w.textf("\tVHADDPS Y%d, Y%d, Y%[2]d\n\tVHADDPS Y%d, Y%d, Y%[4]d\n\tVHADDPS Y%[4]d, Y%[2]d, Y%[2]d", h+1, h, h+3,
+			h+2)
 	}
 	switch heads {
 	case 8:
-		w.text("\tVPERM2F128 $0x20, Y4, Y0, Y1\n\tVPERM2F128 $0x31, Y4, Y0, Y2\n\tVADDPS Y2, Y1, Y0\n\tVMOVUPS Y0, (DX)")
+		w.text("\tVPERM2F128 $0x20, Y4, Y0, Y1\n\tVPERM2F128 $0x31, Y4, Y0, Y2\n\tVADDPS Y2, Y1, Y0\n" +
+			"\tVMOVUPS Y0, (DX)")
 	case 4:
 		w.text("\tVEXTRACTF128 $1, Y0, X1\n\tVADDPS X1, X0, X0\n\tVMOVUPS X0, (DX)")
 	case 2:
-		w.text("\tVHADDPS Y1, Y0, Y0\n\tVHADDPS Y0, Y0, Y0\n\tVEXTRACTF128 $1, Y0, X1\n\tVADDPS X1, X0, X0\n\tVMOVLPS X0, (DX)")
+		w.text("\tVHADDPS Y1, Y0, Y0\n\tVHADDPS Y0, Y0, Y0\n\tVEXTRACTF128 $1, Y0, X1\n\tVADDPS X1, X0, X0\n" +
+			"\tVMOVLPS X0, (DX)")
 	}
 }
 
 // strip is a number of heads that are computed at a time, and of a head's vectors, the last of which may be a part.
 type strip struct{ heads, vectors int }
 
-const attendDotsParameters = "(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)"
+const attendDotsParameters = "(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, " +
+	"z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)"
 
 // attendDots writes attend and headDots in one, of whole heads whose sums all have a register: a row of X is read once.
 func (w *writer) attendDots() {
@@ -132,7 +142,8 @@ func (w *writer) attendDots() {
 			}
 			return either(w, "V15", "K1")
 		}
-		// each writes code for the heads there are, whose columns begin at AX, and leaves AX and R11 at what comes next.
+		// each writes code for the heads there are, whose columns begin at AX, and leaves AX and R11 at what comes
+		// next.
 		each := func(done string, code func(h int)) {
 			for h := range s.heads {
 				w.textf("\tCMPQ R14, $%d\n\tJLE  %s", h, done)
@@ -179,13 +190,15 @@ func (w *writer) attendDots() {
 		})
 		w.text("\nfold:")
 		w.foldHeads(s.heads)
-		w.text("\tADDQ step+40(FP), DX\n\tADDQ step+40(FP), R9\n\tADDQ $4, R8\n\tCMPQ R8, CX\n\tJB   edge\n\tMOVQ R13, AX")
+		w.text("\tADDQ step+40(FP), DX\n\tADDQ step+40(FP), R9\n\tADDQ $4, R8\n\tCMPQ R8, CX\n\tJB   edge\n" +
+			"\tMOVQ R13, AX")
 		each("next", func(h int) {
 			for v := range s.vectors {
 				w.store(mask(v), y(h, v), v*w.bytes(), "AX")
 			}
 		})
-		w.text("\nnext:\n\tADDQ ldz+72(FP), DI\n\tADDQ ldy+88(FP), R13\n\tDECQ rows+0(FP)\n\tJNZ  row\n\tVZEROUPPER\n\tRET")
+		w.text("\nnext:\n\tADDQ ldz+72(FP), DI\n\tADDQ ldy+88(FP), R13\n\tDECQ rows+0(FP)\n\tJNZ  row\n\tVZEROUPPER\n" +
+			"\tRET")
 	}
 }
 
@@ -214,7 +227,8 @@ kept:`)
 	for v := range vectors {
 		w.logitGrad(v, "")
 	}
-	w.text("\tADDQ $64, SI\n\tADDQ R11, R9\n\tADDQ $64, BX\n\tADDQ $64, R10\n\tADDQ $64, DI\n\tSUBQ $16, CX\n\tJMP  each\n\nfew:")
+	w.text("\tADDQ $64, SI\n\tADDQ R11, R9\n\tADDQ $64, BX\n\tADDQ $64, R10\n\tADDQ $64, DI\n\tSUBQ $16, CX\n" +
+		"\tJMP  each\n\nfew:")
 	for v := range vectors {
 		w.text("\tTESTQ CX, CX\n\tJLE  done" + either(w, lastAVX2, lastAVX512))
 		w.logitGrad(v, either(w, "V15", "K1"))
@@ -270,8 +284,9 @@ each:
 	SUBQ $LANES, CX
 	JGT  each
 	VZEROUPPER
-	RET`, either(w, "VMOVD AX, X10\n\tVPBROADCASTD X10, V10", "VPBROADCASTD AX, V10"), a, b, either(w, "\n\tSHRQ $1, R8", ""),
-		either(w, "VPMAXUD V10, V1, V2 // itself where not below the limit\n\tVPCMPEQD V2, V1, V1\n\tVPAND V11, V1, V1",
+	RET`, either(w, "VMOVD AX, X10\n\tVPBROADCASTD X10, V10", "VPBROADCASTD AX, V10"), a, b,
+		either(w, "\n\tSHRQ $1, R8", ""), either(w, "VPMAXUD V10, V1, V2 // itself where not below the limit\n"+
+			"\tVPCMPEQD V2, V1, V1\n\tVPAND V11, V1, V1",
 			"VPCMPUD $5, V10, V1, K1 // not below the limit\n\tVMOVAPS.Z V11, K1, V1"))
 }
 

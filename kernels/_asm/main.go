@@ -1,5 +1,5 @@
-// Asm writes assembly that repeats itself: the tiles of GEMM for AVX-512 (gemm_avx512_amd64.s, and the Go declarations in
-// gemm_avx512_amd64.go), and kernels that
+// Asm writes assembly that repeats itself: the tiles of GEMM for AVX-512 (gemm_avx512_amd64.s, and the Go declarations
+// in gemm_avx512_amd64.go), and kernels that
 // AVX2 and AVX-512 have in common, described once (attend_*, norm_*, softmax_*, spmm_*, step_*, vector_*).
 //
 //	go run ./kernels/_asm          writes them
@@ -25,7 +25,8 @@ var tiles = []tile{
 	{14, 2, 512}, {9, 3, 512}, {8, 2, 512}, {14, 1, 512}, {8, 1, 512}, {14, 1, 256}, {8, 1, 256},
 }
 
-const arguments = "(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc, next int, acc bool)"
+const arguments = "(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer, " +
+	"ldc, next int, acc bool)"
 
 func main() {
 	log.SetFlags(0)
@@ -42,8 +43,8 @@ func main() {
 	fmt.Fprintf(&decls, "\n//go:noescape\nfunc transposeAVX512%s\n", transposeArguments)
 	writePack(&text)
 	fmt.Fprintf(&decls, "\n//go:noescape\nfunc packAVX512%s\n", packArguments)
-	files := map[string][]byte{"kernels/gemm_avx512_amd64.s": text.Bytes(), "kernels/gemm_avx512_amd64.go": decls.Bytes(),
-		"kernels/spmm_kernels_amd64.go": declareSpMM()}
+	files := map[string][]byte{"kernels/gemm_avx512_amd64.s": text.Bytes(),
+		"kernels/gemm_avx512_amd64.go": decls.Bytes(), "kernels/spmm_kernels_amd64.go": declareSpMM()}
 	for _, wide := range []bool{false, true} {
 		for family, write := range map[string]func(*writer){
 			"attend": (*writer).writeAttend, "norm": (*writer).writeNorm, "spmm": (*writer).writeSpMM,
@@ -80,16 +81,16 @@ func (t tile) first() int { return 32 - t.rows*t.vectors }
 
 // What the comments of head say, in the addresses of x86: the rows of a tile from AX, and four columns.
 var (
-	rowsAt = []string{"(AX)", "(AX)(SI*1)", "(AX)(SI*2)", "(AX)(R8*1)", "(AX)(SI*4)", "(AX)(R9*1)", "(AX)(R8*2)", "(AX)(R10*1)",
-		"(AX)(SI*8)", "(AX)(R11*1)", "(AX)(R9*2)", "(AX)(R12*1)", "(AX)(R8*4)", "(AX)(R13*1)"}
+	rowsAt = []string{"(AX)", "(AX)(SI*1)", "(AX)(SI*2)", "(AX)(R8*1)", "(AX)(SI*4)", "(AX)(R9*1)", "(AX)(R8*2)",
+		"(AX)(R10*1)", "(AX)(SI*8)", "(AX)(R11*1)", "(AX)(R9*2)", "(AX)(R12*1)", "(AX)(R8*4)", "(AX)(R13*1)"}
 	aheadAt  = []string{"(DX)", "(DX)(SI*1)", "(DX)(SI*2)", "(DX)(R8*1)", "(DX)(SI*4)", "(DX)(R9*1)", "(DX)(R8*2)"}
 	bAt      = []string{"(BX)", "(BX)(R15*1)"}
 	bAheadAt = []string{"(BX)(R15*8)", "(BX)(R14*1)"}
 )
 
 // apart is how many values of A there are, down columns, to one that is broadcast by an instruction of its own. The
-// multiply-adds themselves broadcast the others, which saves an instruction but loads a value for each vector. Along rows
-// they do not: an address with an index would split each in two again.
+// multiply-adds themselves broadcast the others, which saves an instruction but loads a value for each vector. Along
+// rows they do not: an address with an index would split each in two again.
 const apart = 4
 
 // write appends the kernel, first its macros: a step of k along rows of A and one along columns of Aᵀ.
@@ -113,14 +114,16 @@ func (t tile) write(w *bytes.Buffer) {
 			}
 			if i%apart != 0 {
 				for v := range t.vectors {
-					lines = append(lines, fmt.Sprintf("VFMADD231PS.BCST %s, %s, %s", at(i), t.register(v), t.register(c+v)))
+					lines = append(lines,
+						fmt.Sprintf("VFMADD231PS.BCST %s, %s, %s", at(i), t.register(v), t.register(c+v)))
 				}
 				continue
 			}
 			value := t.vectors + i/apart%min(2, t.first()-t.vectors)
 			lines = append(lines, fmt.Sprintf("VBROADCASTSS %s, %s", at(i), t.register(value)))
 			for v := range t.vectors {
-				lines = append(lines, fmt.Sprintf("VFMADD231PS %s, %s, %s", t.register(v), t.register(value), t.register(c+v)))
+				lines = append(lines, fmt.Sprintf("VFMADD231PS %s, %s, %s", t.register(v), t.register(value),
+					t.register(c+v)))
 			}
 		}
 		p("\n#define %s(%s, b) \\", name, parameter)
@@ -154,7 +157,8 @@ func (t tile) write(w *bytes.Buffer) {
 	move := func(end string, part func(at, register string, last bool) string) {
 		for i := range t.rows {
 			for v := range t.vectors {
-				p("\t%s", part(fmt.Sprintf("%d(DI)", v*t.size()), t.register(t.first()+i*t.vectors+v), v == t.vectors-1))
+				p("\t%s", part(fmt.Sprintf("%d(DI)", v*t.size()), t.register(t.first()+i*t.vectors+v),
+					v == t.vectors-1))
 			}
 			if i < t.rows-1 {
 				p("\tADDQ R15, DI\n\tDECQ CX\n\tJZ %s", end)
@@ -185,7 +189,8 @@ func (t tile) write(w *bytes.Buffer) {
 		}
 	}
 	p("\tXCHGQ DX, DI\n\tADDQ $32, DX\n\tADDQ $32, DI\n\tADDQ $32, AX\n\tSUBQ $8, CX\n\tJGE eight")
-	p("\nfew:\n\tADDQ $8, CX\n\tJZ done\n\none:\n\tROWS_%s(0, (BX))\n\tADDQ $4, AX\n\tADDQ R15, BX\n\tDECQ CX\n\tJNZ one\n\tJMP done", n)
+	p("\nfew:\n\tADDQ $8, CX\n\tJZ done\n\none:\n\tROWS_%s(0, (BX))\n\tADDQ $4, AX\n\tADDQ R15, BX\n\tDECQ CX\n"+
+		"\tJNZ one\n\tJMP done", n)
 
 	p("\ncolumns:")
 	if t.vectors == 2 {
@@ -200,7 +205,8 @@ func (t tile) write(w *bytes.Buffer) {
 		p("\tADDQ DX, AX\n\tADDQ R15, BX")
 	}
 	p("\tSUBQ $4, CX\n\tJGE four")
-	p("\nfewcolumns:\n\tADDQ $4, CX\n\tJZ done\n\nonecolumn:\n\tCOLUMNS_%s((AX), (BX))\n\tADDQ DX, AX\n\tADDQ R15, BX\n\tDECQ CX\n\tJNZ onecolumn", n)
+	p("\nfewcolumns:\n\tADDQ $4, CX\n\tJZ done\n\nonecolumn:\n\tCOLUMNS_%s((AX), (BX))\n\tADDQ DX, AX\n"+
+		"\tADDQ R15, BX\n\tDECQ CX\n\tJNZ onecolumn", n)
 
 	p("\ndone:\n\tLOADC")
 	move("end", func(at, register string, last bool) string {
@@ -235,7 +241,8 @@ func (t tile) packed(p func(format string, args ...any)) {
 		}
 	}
 	const unrolled = 4
-	p("\tCMPQ DX, $%d\n\tJNE apart\n\tCMPQ R15, $%d\n\tJNE apart\n\tSUBQ $%d, CX\n\tJLT fewpacked\n\npacked:", a, b, unrolled)
+	p("\tCMPQ DX, $%d\n\tJNE apart\n\tCMPQ R15, $%d\n\tJNE apart\n\tSUBQ $%d, CX\n\tJLT fewpacked\n\npacked:", a, b,
+		unrolled)
 	for q := range unrolled {
 		step(q)
 		for v := range t.vectors {

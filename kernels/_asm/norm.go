@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// rowSums is a kernel that adds up what is made of a row's columns: in sixteen lanes of float32 over 128 columns, and of these in
-// float64. It takes sixteen columns a turn, with AVX2 as two vectors.
+// rowSums is a kernel that adds up what is made of a row's columns: in sixteen lanes of float32 over 128 columns, and
+// of these in float64. It takes sixteen columns a turn, with AVX2 as two vectors.
 type rowSums struct {
 	name, parameters string
 	size             int // of the arguments
@@ -63,7 +63,8 @@ func rowSumKernels(w *writer) []rowSums {
 			avx512:  registers{[]int{2}, [][]int{{1}}, []int{0}, []int{2, 3}},
 		},
 		{
-			name: "normSums", parameters: "(x, dy, gain []float32, mean, inv float32) (a, b float64)", size: 96, pointers: "SI BX DX", ahead: "SI BX",
+			name: "normSums", parameters: "(x, dy, gain []float32, mean, inv float32) (a, b float64)", size: 96,
+			pointers: "SI BX DX", ahead: "SI BX",
 			load: `	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	MOVQ dy_base+24(FP), BX
@@ -85,10 +86,12 @@ func rowSumKernels(w *writer) []rowSums {
 		},
 		{
 			name: "expSum", parameters: "(shift float32, x, y []float32) float64", size: 64, pointers: "SI DI",
-			load: "\tVBROADCASTSS shift+0(FP), V10\n\tMOVQ x_base+8(FP), SI\n\tMOVQ x_len+16(FP), CX\n\tMOVQ y_base+32(FP), DI\n" +
+			load: "\tVBROADCASTSS shift+0(FP), V10\n\tMOVQ x_base+8(FP), SI\n\tMOVQ x_len+16(FP), CX\n" +
+				"\tMOVQ y_base+32(FP), DI\n" +
 				either(w, "\tLEAQ exps<>(SB), R14", "\tEXPS512"),
 			vector: "\tLOAD AT(SI), T0\n\tVSUBPS V10, T0, T0\n" +
-				either(w, "\tEXP(R14, Y4, Y5, Y6, Y7)\n\tVANDPS Y15, Y4, Y4", "\tEXP512(Z1)\n\tVMULPS.Z Z2, Z3, K1, Z3") +
+				either(w, "\tEXP(R14, Y4, Y5, Y6, Y7)\n\tVANDPS Y15, Y4, Y4",
+					"\tEXP512(Z1)\n\tVMULPS.Z Z2, Z3, K1, Z3") +
 				"\n\tSTORE T1, AT(DI)\n\tVADDPS T1, S0, S0",
 			results: []string{"ret+56(FP)"},
 			avx2:    registers{[]int{4, 4}, [][]int{{1, 2}}, []int{0}, []int{4, 5, 6, 7}},
@@ -113,7 +116,8 @@ type columns struct {
 func columnKernels(w *writer) []columns {
 	return []columns{
 		{
-			name: "normalise", parameters: "(x, gain, bias, y []float32, mean, inv float32, past bool)", size: 105, pointers: "SI BX DX DI",
+			name: "normalise", parameters: "(x, gain, bias, y []float32, mean, inv float32, past bool)", size: 105,
+			pointers: "SI BX DX DI",
 			load: `	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	MOVQ gain_base+24(FP), BX
@@ -138,7 +142,8 @@ on:`,
 			after: "\npast: // whole lines only\n\tVMOVNTPS V1, (DI)\n\tJMP   on",
 		},
 		{
-			name: "normGrad", parameters: "(x, dy, gain, dx []float32, mean, inv, ma, mb float32)", size: 112, pointers: "SI BX DX DI",
+			name: "normGrad", parameters: "(x, dy, gain, dx []float32, mean, inv, ma, mb float32)", size: 112,
+			pointers: "SI BX DX DI",
 			load: `	MOVQ x_base+0(FP), SI
 	MOVQ x_len+8(FP), CX
 	MOVQ dy_base+24(FP), BX
@@ -164,7 +169,8 @@ on:`,
 	PREFETCHT0 2048(DI)`,
 		},
 		{
-			name: "addNorm", parameters: "(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, gain, bias []float64)", size: 144,
+			name: "addNorm", parameters: "(rows int, x []float32, ldx int, dy []float32, lddy int, stats []float32, " +
+				"gain, bias []float64)", size: 144,
 			load: `	MOVQ x_base+8(FP), SI
 	MOVQ ldx+32(FP), R12
 	MOVQ dy_base+40(FP), BX
@@ -179,7 +185,8 @@ on:`,
 		{
 			name: "max", parameters: "(x []float32) float32", size: 28, pointers: "SI",
 			load: "\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX",
-			fill: "\n\tMOVL $0xff800000, AX // −Inf\n" + either(w, "\tVMOVD AX, X0\n\tVBROADCASTSS X0, Y0", "\tVPBROADCASTD AX, Z0"),
+			fill: "\n\tMOVL $0xff800000, AX // −Inf\n" + either(w, "\tVMOVD AX, X0\n\tVBROADCASTSS X0, Y0",
+				"\tVPBROADCASTD AX, Z0"),
 			vector: "\tLOAD (SI), V1 // NaN is the first operand of the maximum: it is not taken\n" +
 				either(w, "\tVMAXPS Y0, Y1, Y1\n\tVBLENDVPS Y15, Y1, Y0, Y0", "\tVMAXPS Z0, Z1, K1, Z0"),
 			result: either(w, "", "\tVEXTRACTF64X4 $1, Z0, Y1\n\tVMAXPS Y1, Y0, Y0\n") + `	VEXTRACTF128 $1, Y0, X1
@@ -194,7 +201,8 @@ on:`,
 	}
 }
 
-// writeNorm writes what LayerNorm and softmax do with rows: what is added up over a row, and what is done column by column.
+// writeNorm writes what LayerNorm and softmax do with rows: what is added up over a row, and what is done column by
+// column.
 func (w *writer) writeNorm() {
 	w.mask = "Y15" // lower ones hold lanes and exponentials
 	w.text(generated + either(w, "#include \"exp_amd64.h\"\n", "#include \"exp_avx512_amd64.h\"\n") + `
@@ -237,8 +245,8 @@ const normMasksAVX512 = `// MASK makes K1 the mask of the last CX < 16 values, a
 	KMOVW    AX, K1      \
 	KSHIFTRW $8, K1, K2`
 
-// arguments appends what loads them, where AVX2 has its masks, what fills registers, and the mask that all vectors of AVX-512
-// have but the last.
+// arguments appends what loads them, where AVX2 has its masks, what fills registers, and the mask that all vectors of
+// AVX-512 have but the last.
 func (w *writer) arguments(load, fill string, all bool) {
 	w.text(load + either(w, "\n\tMASKS", "") + fill)
 	if w.wide && all {
@@ -281,8 +289,8 @@ func (w *writer) columns(k columns) {
 	}
 }
 
-// rowSums writes a kernel as parts of 128 columns, each in eight turns of sixteen; or, with many, all of a part at once while
-// there are as many, and then the rest of the row in turns.
+// rowSums writes a kernel as parts of 128 columns, each in eight turns of sixteen; or, with many, all of a part at once
+// while there are as many, and then the rest of the row in turns.
 func (w *writer) rowSums(k rowSums) {
 	r := either(w, k.avx2, k.avx512)
 	lanes, totals := "", ""
@@ -361,7 +369,8 @@ func (w *writer) rowSums(k rowSums) {
 
 // float64s makes V(low) and V(high) the float64 of V(v).
 func (w *writer) float64s(v, low, high int) string {
-	return fmt.Sprintf(either(w, "\tVEXTRACTF128 $1, Y%[1]d, X%[3]d\n\tVCVTPS2PD X%[1]d, Y%[2]d\n\tVCVTPS2PD X%[3]d, Y%[3]d",
+	return fmt.Sprintf(either(w, "\tVEXTRACTF128 $1, Y%[1]d, X%[3]d\n\tVCVTPS2PD X%[1]d, Y%[2]d\n"+
+		"\tVCVTPS2PD X%[3]d, Y%[3]d",
 		"\tVCVTPS2PD Y%[1]d, Z%[2]d\n\tVEXTRACTF64X4 $1, Z%[1]d, Y%[3]d\n\tVCVTPS2PD Y%[3]d, Z%[3]d"), v, low, high)
 }
 
@@ -371,10 +380,12 @@ func (w *writer) fold(lanes []int, total int, s []int) {
 	w.text(w.float64s(lanes[0], s[0], s[1]))
 	if w.wide {
 		to, other = lanes[0], s[0]
-		w.textf("\tVADDPD Z%[1]d, Z%[2]d, Z%[3]d\n\tVEXTRACTF64X4 $1, Z%[3]d, Y%[2]d\n\tVADDPD Y%[2]d, Y%[3]d, Y%[3]d", s[1], s[0], to)
+		w.textf("\tVADDPD Z%[1]d, Z%[2]d, Z%[3]d\n\tVEXTRACTF64X4 $1, Z%[3]d, Y%[2]d\n\tVADDPD Y%[2]d, Y%[3]d, Y%[3]d",
+			s[1], s[0], to)
 	} else {
 		w.text(w.float64s(lanes[1], s[2], s[3]))
-		w.textf("\tVADDPD Y%[3]d, Y%[1]d, Y%[1]d\n\tVADDPD Y%[4]d, Y%[2]d, Y%[2]d\n\tVADDPD Y%[2]d, Y%[1]d, Y%[1]d", s[0], s[1], s[2], s[3])
+		w.textf("\tVADDPD Y%[3]d, Y%[1]d, Y%[1]d\n\tVADDPD Y%[4]d, Y%[2]d, Y%[2]d\n\tVADDPD Y%[2]d, Y%[1]d, Y%[1]d",
+			s[0], s[1], s[2], s[3])
 	}
 	w.textf(`	VEXTRACTF128 $1, Y%[1]d, X%[2]d
 	VADDPD X%[2]d, X%[1]d, X%[1]d
@@ -383,11 +394,13 @@ func (w *writer) fold(lanes []int, total int, s []int) {
 	VADDSD X%[1]d, X%[3]d, X%[3]d`, to, other, total)
 }
 
-// addNorm goes down the rows, and adds what a vector of columns comes to to the sums in float64, whose masks are of half as many.
+// addNorm goes down the rows, and adds what a vector of columns comes to to the sums in float64, whose masks are of
+// half as many.
 func (w *writer) addNorm() string {
 	own := strings.NewReplacer("VSUBPS MEAN", either(w, "VBROADCASTSS (R10), Y3\n\tVSUBPS Y3", "VSUBPS.BCST (R10)"),
 		"VMULPS INV", either(w, "VBROADCASTSS 4(R10), Y3\n\tVMULPS Y3", "VMULPS.BCST 4(R10)"))
-	t := either(w, "\tVPMOVSXDQ X15, Y13\n\tVEXTRACTF128 $1, Y15, X14\n\tVPMOVSXDQ X14, Y14\n", "") + own.Replace(`	ZERO V6
+	t := either(w, "\tVPMOVSXDQ X15, Y13\n\tVEXTRACTF128 $1, Y15, X14\n\tVPMOVSXDQ X14, Y14\n", "") +
+		own.Replace(`	ZERO V6
 	ZERO V8
 	MOVQ SI, R8
 	MOVQ BX, R9

@@ -17,7 +17,8 @@ func writePack(w *bytes.Buffer) {
 	p("\tSHLQ $2, R8\n\tSHLQ $2, R9\n\tLEAQ (R8)(R8*2), R11\n\tLEAQ (R9)(R9*2), R12")
 	p("\nblock:\n\tMOVL $-1, AX\n\tMOVQ BX, CX\n\tCMPQ CX, $32\n\tJGE whole\n\tMOVL $1, AX\n\tSHLL CX, AX\n\tDECL AX")
 	p("\nwhole:\n\tKMOVW AX, K1\n\tSHRL $16, AX\n\tKMOVW AX, K2")
-	p("\tMOVQ R13, SI\n\tMOVQ R14, DI\n\tLEAQ (SI)(R8*8), R10\n\tMOVQ rows+0(FP), DX\n\tSUBQ $4, DX\n\tJLT few\n\nfour:")
+	p("\tMOVQ R13, SI\n\tMOVQ R14, DI\n\tLEAQ (SI)(R8*8), R10\n\tMOVQ rows+0(FP), DX\n\tSUBQ $4, DX\n\tJLT few\n\n" +
+		"four:")
 	from := []string{"(SI)", "(SI)(R8*1)", "(SI)(R8*2)", "(SI)(R11*1)"}
 	to := []string{"(DI)", "(DI)(R9*1)", "(DI)(R9*2)", "(DI)(R12*1)"}
 	ahead := []string{"(R10)", "(R10)(R8*1)", "(R10)(R8*2)", "(R10)(R11*1)"}
@@ -44,16 +45,19 @@ func writePack(w *bytes.Buffer) {
 	p("\nnext:\n\tADDQ $128, R13\n\tADDQ $128, R14\n\tSUBQ $32, BX\n\tJG block\n\tVZEROUPPER\n\tRET")
 }
 
-// pack writes the same for AVX2: 32 columns at a time, and of what is left 8, 4, 2 and 1, since stores under a mask are slow.
+// pack writes the same for AVX2: 32 columns at a time, and of what is left 8, 4, 2 and 1, since stores under a mask are
+// slow.
 func (w *writer) pack() {
 	w.function("pack", packArguments, 48)
-	w.text("\tMOVQ n+8(FP), BX\n\tMOVQ x+16(FP), R13\n\tMOVQ ldx+24(FP), R8\n\tMOVQ y+32(FP), R14\n\tMOVQ ldy+40(FP), R9\n\tSHLQ $2, R8\n\tSHLQ $2, R9")
+	w.text("\tMOVQ n+8(FP), BX\n\tMOVQ x+16(FP), R13\n\tMOVQ ldx+24(FP), R8\n\tMOVQ y+32(FP), R14\n" +
+		"\tMOVQ ldy+40(FP), R9\n\tSHLQ $2, R8\n\tSHLQ $2, R9")
 	for _, cols := range []int{32, 8, 4, 2, 1} {
 		next := fmt.Sprintf("%d", cols/2)
 		if cols == 32 {
 			next = "8"
 		}
-		w.textf("\ncols%d:\n\tCMPQ BX, $%d\n\tJLT  cols%s\n\tMOVQ R13, SI\n\tMOVQ R14, DI\n\tLEAQ (SI)(R8*8), R10\n\tMOVQ rows+0(FP), DX\n\nrow%[2]d:", cols, cols, next)
+		w.textf("\ncols%d:\n\tCMPQ BX, $%d\n\tJLT  cols%s\n\tMOVQ R13, SI\n\tMOVQ R14, DI\n\tLEAQ (SI)(R8*8), R10\n"+
+			"\tMOVQ rows+0(FP), DX\n\nrow%[2]d:", cols, cols, next)
 		switch cols {
 		case 32:
 			for v := range 4 {
@@ -72,7 +76,8 @@ func (w *writer) pack() {
 		case 1:
 			w.text("\tMOVL (SI), AX\n\tMOVL AX, (DI)")
 		}
-		w.textf("\tADDQ R8, SI\n\tADDQ R9, DI\n\tDECQ DX\n\tJNZ  row%d\n\tADDQ $%d, R13\n\tADDQ $%[2]d, R14\n\tSUBQ $%[1]d, BX\n\tJMP  cols%[1]d", cols, 4*cols)
+		w.textf("\tADDQ R8, SI\n\tADDQ R9, DI\n\tDECQ DX\n\tJNZ  row%d\n\tADDQ $%d, R13\n\tADDQ $%[2]d, R14\n"+
+			"\tSUBQ $%[1]d, BX\n\tJMP  cols%[1]d", cols, 4*cols)
 	}
 	w.text("\ncols0:\n\tVZEROUPPER\n\tRET")
 }

@@ -1,9 +1,10 @@
 package main
 
-const panelParameters = "(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, acc bool)"
+const panelParameters = "(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, " +
+	"y unsafe.Pointer, ldy int, acc bool)"
 
-// panel writes the kernel of eight vectors of columns of Y = S·X that takes of each row of S the edges from a place on while their columns
-// are among tall ones from the first on, and says where it stopped.
+// panel writes the kernel of eight vectors of columns of Y = S·X that takes of each row of S the edges from a place on
+// while their columns are among tall ones from the first on, and says where it stopped.
 func (w *writer) panel() {
 	const vectors = 8
 	w.function("panel", panelParameters, 89)

@@ -27,7 +27,8 @@ func (w *writer) writeSoftmax() {
 	address := func(ld, base, to string) {
 		w.textf("\tMOVQ entropyBlock_row(R8)(R9*8), %[1]s\n\tIMULQ %[2]s, %[1]s\n\tADDQ %[3]s, %[1]s", to, ld, base)
 	}
-	load := either(w, "\tVMASKMOVPS %d(SI), Y5, Y1\n\tVBLENDVPS Y5, Y1, Y4, Y1", "\tVMOVAPS Z4, Z1\n\tVMOVUPS %d(SI), K1, Z1")
+	load := either(w, "\tVMASKMOVPS %d(SI), Y5, Y1\n\tVBLENDVPS Y5, Y1, Y4, Y1",
+		"\tVMOVAPS Z4, Z1\n\tVMOVUPS %d(SI), K1, Z1")
 
 	w.rows("max", func(v int) {
 		address("R10", "x+16(FP)", "SI")
@@ -87,7 +88,8 @@ func (w *writer) writeSoftmax() {
 		w.text("\tADDQ R10, BX\n\tADDQ R13, DX")
 		w.textf("\tADDQ $%d, DI\n\tVMOVUPS V6, (R11)\n\tADDQ $BYTES, R11", max(v, 1)*w.bytes())
 	}, "VADDPS", func(at int) {
-		w.text(either(w, "\tVEXTRACTF128 $1, Y0, X1\n\tVCVTPS2PD X0, Y2\n\tVCVTPS2PD X1, Y3", "\tVEXTRACTF64X4 $1, Z0, Y1\n\tVCVTPS2PD Y0, Z2\n\tVCVTPS2PD Y1, Z3"))
+		w.text(either(w, "\tVEXTRACTF128 $1, Y0, X1\n\tVCVTPS2PD X0, Y2\n\tVCVTPS2PD X1, Y3",
+			"\tVEXTRACTF64X4 $1, Z0, Y1\n\tVCVTPS2PD Y0, Z2\n\tVCVTPS2PD Y1, Z3"))
 		w.textf(`	VMOVUPD V2, entropyBlock_sum+%[1]d(R8)(R9*8)
 	VMOVUPD V3, entropyBlock_sum+%[2]d(R8)(R9*8)
 	VMOVUPS entropyBlock_w+%[3]d(R8)(R9*4), V1
@@ -123,9 +125,9 @@ func (w *writer) writeSoftmax() {
 	w.end()
 }
 
-// rows appends a loop over the block's rows, R9. With AVX-512 it is written for each number of vectors that a row may have, with
-// AVX2 for any (0). Where there is an op, the vectors that row leaves in the block's lanes, at R11, are turned every sixteen rows,
-// and store takes what they come to.
+// rows appends a loop over the block's rows, R9. With AVX-512 it is written for each number of vectors that a row may
+// have, with AVX2 for any (0). Where there is an op, the vectors that row leaves in the block's lanes, at R11, are
+// turned every sixteen rows, and store takes what they come to.
 func (w *writer) rows(name string, row func(vectors int), op string, store func(at int)) {
 	w.textf("\n%s:", name)
 	if op != "" {
@@ -154,8 +156,8 @@ func (w *writer) rows(name string, row func(vectors int), op string, store func(
 	}
 }
 
-// vectors appends what is done with each vector of a row, some bytes on from SI and DI; where their number is not known these
-// move on instead.
+// vectors appends what is done with each vector of a row, some bytes on from SI and DI; where their number is not known
+// these move on instead.
 func (w *writer) vectors(name string, n int, vector func(at int, last bool)) {
 	if n > 0 {
 		for i := range n {
@@ -169,9 +171,9 @@ func (w *writer) vectors(name string, n int, vector func(at int, last bool)) {
 	vector(0, true)
 }
 
-// fusedExp makes V3 the exponentials of −V1 ≤ 0. With t = −V1 and k = round(t/ln 2), eᵗ = 2ᵏ·eʳ, r = t − k·ln 2, and eʳ by a
-// polynomial that is 1 at 0, the best of degree 5 by its relative error. 2ᵏ is made of the last bits of k as they are after
-// 3·2²² + 127 has been added, and so 0 for k = −127.
+// fusedExp makes V3 the exponentials of −V1 ≤ 0. With t = −V1 and k = round(t/ln 2), eᵗ = 2ᵏ·eʳ, r = t − k·ln 2, and eʳ
+// by a polynomial that is 1 at 0, the best of degree 5 by its relative error. 2ᵏ is made of the last bits of k as they
+// are after 3·2²² + 127 has been added, and so 0 for k = −127.
 const fusedExp = `	VMINPS V1, V7, V1 // NaN stays: it is the second operand
 	VMOVAPS V9, V2
 	VFNMADD231PS V8, V1, V2
@@ -186,16 +188,18 @@ const fusedExp = `	VMINPS V1, V7, V1 // NaN stays: it is the second operand
 	VFNMADD213PS V15, V1, V3
 	VMULPS V2, V3, V3`
 
-// turned appends what makes of each of the sixteen vectors in the block's lanes one value, by op, and calls store for each
-// vector V0 of such values, which are of the rows before R9, with its place in bytes. Halves and quarters of vectors are exchanged
-// until each lane has its row.
+// turned appends what makes of each of the sixteen vectors in the block's lanes one value, by op, and calls store for
+// each vector V0 of such values, which are of the rows before R9, with its place in bytes. Halves and quarters of
+// vectors are exchanged until each lane has its row.
 func (w *writer) turned(op string, store func(at int)) {
 	w.text("\tLEAQ entropyBlock_room+8192(R8), R11")
 	pair := func(row, to int) {
-		w.textf("\tVMOVUPS %[1]d(R11), V0\n\tVUNPCKLPS %[2]d(R11), V0, V%[3]d\n\tVUNPCKHPS %[2]d(R11), V0, V0\n\t%[4]s V0, V%[3]d, V%[3]d", row*w.bytes(), (row+1)*w.bytes(), to, op)
+		w.textf("\tVMOVUPS %[1]d(R11), V0\n\tVUNPCKLPS %[2]d(R11), V0, V%[3]d\n\tVUNPCKHPS %[2]d(R11), V0, V0\n"+
+			"\t%[4]s V0, V%[3]d, V%[3]d", row*w.bytes(), (row+1)*w.bytes(), to, op)
 	}
 	both := func(low, high string, a, b, to int) {
-		w.textf("\t%[1]s V%[2]d, V%[3]d, V0\n\t%[4]s V%[2]d, V%[3]d, V1\n\t%[5]s V1, V0, V%[6]d", low, b, a, high, op, to)
+		w.textf("\t%[1]s V%[2]d, V%[3]d, V0\n\t%[4]s V%[2]d, V%[3]d, V1\n\t%[5]s V1, V0, V%[6]d", low, b, a, high, op,
+			to)
 	}
 	quarter := either(w, []int{2, 3}, []int{16, 17, 18, 19})
 	for first := 0; first < 16; first += w.lanes() {
@@ -204,7 +208,8 @@ func (w *writer) turned(op string, store func(at int)) {
 			pair(first+4*i+2, q)
 			both("VUNPCKLPD", "VUNPCKHPD", 1, q, q)
 		}
-		low, high := either(w, "VPERM2F128 $0x20,", "VSHUFF32X4 $0x88,"), either(w, "VPERM2F128 $0x31,", "VSHUFF32X4 $0xdd,")
+		low, high := either(w, "VPERM2F128 $0x20,", "VSHUFF32X4 $0x88,"),
+			either(w, "VPERM2F128 $0x31,", "VSHUFF32X4 $0xdd,")
 		for left := len(quarter) / 2; left > 1; left /= 2 {
 			for i := range left {
 				both(low, high, quarter[2*i], quarter[2*i+1], quarter[i])

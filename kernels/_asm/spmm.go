@@ -12,7 +12,8 @@ type rows struct {
 	masked  bool
 }
 
-const spmmParameters = "(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)"
+const spmmParameters = "(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, " +
+	"y unsafe.Pointer, ldy, cols, far int, acc bool)"
 
 // name is the kernel's, less the set, by its columns.
 func (k rows) name(w *writer) string {
@@ -44,7 +45,8 @@ func declareSpMM() []byte {
 			names = append(names, name)
 			fmt.Fprintf(&w, "//go:noescape\nfunc %s%s\n\n", name, spmmParameters)
 		}
-		fmt.Fprintf(&w, "// spmms%s sum that many columns of a row, or up to %d fewer.\nvar spmms%[1]s = [8]spmmAsm{%[3]s}\n\n", s.set(), s.lanes()-1, strings.Join(names, ", "))
+		fmt.Fprintf(&w, "// spmms%s sum that many columns of a row, or up to %d fewer.\n"+
+			"var spmms%[1]s = [8]spmmAsm{%[3]s}\n\n", s.set(), s.lanes()-1, strings.Join(names, ", "))
 	}
 	fmt.Fprintf(&w, "//go:noescape\nfunc spmm256AVX512%s\n\n", spmmParameters)
 	for _, wide := range []bool{false, true} {

@@ -61,7 +61,8 @@ func (w *writer) addWide() {
 	w.text("\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX\n\tMOVQ sum_base+24(FP), DI")
 	add := func(vectors int) {
 		for i := range vectors {
-			w.textf("\tVCVTPS2PD %d(SI), V1\n\tVADDPD %d(DI), V1, V1\n\tVMOVUPD V1, %[2]d(DI)", i*w.bytes()/2, i*w.bytes())
+			w.textf("\tVCVTPS2PD %d(SI), V1\n\tVADDPD %d(DI), V1, V1\n\tVMOVUPD V1, %[2]d(DI)", i*w.bytes()/2,
+				i*w.bytes())
 		}
 		w.textf("\tADDQ $%d, SI\n\tADDQ $%d, DI", vectors*w.bytes()/2, vectors*w.bytes())
 	}
@@ -101,8 +102,9 @@ func (w *writer) mix() {
 		w.textf("DATA columns<>+%d(SB)/8, $0x%08x%08x", 4*i, odd, even)
 	}
 	w.text("GLOBL columns<>(SB), RODATA|NOPTR, $BYTES\n")
-	w.text(either(w, "// MIX makes of v, places told apart, random bits (t is scratch), and of t the factors: Y10 where they are kept.",
-		"// MIX makes of v, places told apart, random bits (t is scratch), and K2 the mask of those that are kept."))
+	w.text(either(w, "// MIX makes of v, places told apart, random bits (t is scratch), and of t the factors: "+
+		"Y10 where they are kept.", "// MIX makes of v, places told apart, random bits (t is scratch), and K2 the "+
+		"mask of those that are kept."))
 	w.text(`#define MIX(v, t) \
 	VPSRLD  $16, v, t \
 	XOR   t, v, v   \
@@ -118,7 +120,8 @@ func (w *writer) mix() {
 // factors appends what makes V2 and V3 the factors of MIX.
 func (w *writer) factors() { w.text("\tSPLAT 0x7feb352d, V2\n\tSPLAT 0x846ca68b, V3") }
 
-// drop appends what drops values of (SI) at the places V7 into (DI), to which it adds them if so told, or past the caches.
+// drop appends what drops values of (SI) at the places V7 into (DI), to which it adds them if so told, or past the
+// caches.
 func (w *writer) drop(masked, add, past bool) {
 	t := "\tMIX(V7, V8)\n" + either(w, "", "\tVMOVAPS.Z V10, K2, V9\n") + "\tFOLD VMULPS (SI), up, t\n"
 	if add {
@@ -168,7 +171,8 @@ func (w *writer) dropout() {
 	w.text("\tPREFETCHT0 2048(SI)\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tSUBQ $LANES, CX\n\tJGT  past\n\tJMP  done")
 }
 
-// kept writes for each value of a row whether dropout leaves it other than 0, a bit each, and returns how many it leaves.
+// kept writes for each value of a row whether dropout leaves it other than 0, a bit each, and returns how many it
+// leaves.
 func (w *writer) kept() {
 	w.function("kept", "(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int", 80)
 	w.text(`	VBROADCASTSS lo+0(FP), V0
@@ -189,7 +193,8 @@ func (w *writer) kept() {
 		"\tVCMPPS $4, Y11, Y9, Y9\n\tVANDPS Y8, Y9, Y9\n\tVMOVMSKPS Y9, AX\n\tMOVB AX, (DI)",
 		"\tVCMPPS $4, Z11, Z9, K2, K3\n\tKMOVW K3, AX\n\tMOVW AX, (DI)") + "\n\tPOPCNTL AX, AX\n\tADDQ AX, R9"
 	w.round("each", "tail", w.lanes(), func() {
-		w.textf("\tVPMULLD (BX), V6, V7\n\tVMOVUPS (SI), V9\n%s\n\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $%d, DI", bits, w.lanes()/8)
+		w.textf("\tVPMULLD (BX), V6, V7\n\tVMOVUPS (SI), V9\n%s\n\tADDQ $BYTES, BX\n\tADDQ $BYTES, SI\n\tADDQ $%d, DI",
+			bits, w.lanes()/8)
 	})
 	w.left("tail")
 	w.text("\tLOADINT (BX), V7\n\tVPMULLD V7, V6, V7\n\tLOAD (SI), V9\n" + bits)
@@ -214,7 +219,8 @@ func (w *writer) keptLanes() {
 	w.text("GLOBL lanes<>(SB), RODATA|NOPTR, $2048")
 }
 
-// compress is what writes the lanes of V1 and V2 whose bits are in AX to (DI) and (R8), whole vectors, and counts them in R9.
+// compress is what writes the lanes of V1 and V2 whose bits are in AX to (DI) and (R8), whole vectors, and counts them
+// in R9.
 func (w *writer) compress() string {
 	return either(w, `	VPMOVZXBD (R10)(AX*8), Y3
 	VPERMPS Y1, Y3, Y1
@@ -226,7 +232,8 @@ func (w *writer) compress() string {
 	VMOVDQU32 Z2, (R8)(R9*4)`) + "\n\tPOPCNTL AX, AX\n\tADDQ AX, R9"
 }
 
-// packKept writes the values whose bits are set, times up, and their columns: whole vectors, of which the next one covers what is too much.
+// packKept writes the values whose bits are set, times up, and their columns: whole vectors, of which the next one
+// covers what is too much.
 func (w *writer) packKept() {
 	w.keptLanes()
 	w.function("packKept", "(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int", 120)
@@ -240,7 +247,8 @@ func (w *writer) packKept() {
 	XORQ R9, R9` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
 	bits := either(w, "\tMOVBLZX (R11), AX\n", "\tMOVWLZX (R11), AX\n\tKMOVW AX, K2\n")
 	w.round("each", "tail", w.lanes(), func() {
-		w.textf("%s\tVMULPS (SI), V10, V1\n\tMOVINT (BX), V2\n%s\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX\n\tADDQ $%d, R11", bits, w.compress(), w.lanes()/8)
+		w.textf("%s\tVMULPS (SI), V10, V1\n\tMOVINT (BX), V2\n%s\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX\n"+
+			"\tADDQ $%d, R11", bits, w.compress(), w.lanes()/8)
 	})
 	w.left("tail")
 	w.text("\tLOAD (SI), V1\n\tVMULPS V1, V10, V1\n\tLOADINT (BX), V2\n" + bits + w.compress())
@@ -249,7 +257,8 @@ func (w *writer) packKept() {
 
 // turnKept does the same where the bit of a value and its row are in a number.
 func (w *writer) turnKept() {
-	w.function("turnKept", "(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int", 128)
+	w.function("turnKept",
+		"(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int", 128)
 	w.text(`	MOVQ mask+0(FP), R11
 	VBROADCASTSS up+8(FP), V10
 	MOVQ place_base+16(FP), BX
@@ -267,10 +276,12 @@ func (w *writer) turnKept() {
 		"\tKXNORW K3, K3, K3\n\tVPGATHERDD (R11)(Z3*4), K3, Z7\n\tVPSLLVD Z4, Z7, Z7\n")
 	bits = strings.NewReplacer("ANDX", either(w, "AND", "ANDD"), "ANDNX", either(w, "ANDN", "ANDND")).Replace(bits)
 	kept := either(w, "\tVMOVMSKPS Y7, AX\n", "\tVPMOVD2M Z7, K2\n\tKMOVW K2, AX\n")
-	some := either(w, "\tVANDPS Y5, Y7, Y7\n\tVMOVMSKPS Y7, AX\n", "\tVPMOVD2M Z7, K2\n\tKANDW K1, K2, K2\n\tKMOVW K2, AX\n")
+	some := either(w, "\tVANDPS Y5, Y7, Y7\n\tVMOVMSKPS Y7, AX\n", "\tVPMOVD2M Z7, K2\n\tKANDW K1, K2, K2\n"+
+		"\tKMOVW K2, AX\n")
 	store := either(w, "\tMOVB AX, (R12)\n", "\tMOVW AX, (R12)\n") + "\tVPSRLD $20, V2, V2\n"
 	w.round("each", "tail", w.lanes(), func() {
-		w.textf("\tMOVINT (BX), V2\n%s%s%s\tVMULPS (SI), V10, V1\n%s\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX\n\tADDQ $%d, R12", bits, kept, store, w.compress(), w.lanes()/8)
+		w.textf("\tMOVINT (BX), V2\n%s%s%s\tVMULPS (SI), V10, V1\n%s\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, BX\n"+
+			"\tADDQ $%d, R12", bits, kept, store, w.compress(), w.lanes()/8)
 	})
 	w.left("tail")
 	w.text("\tLOADINT (BX), V2\n" + bits + some + store + "\tLOAD (SI), V1\n\tVMULPS V1, V10, V1\n" + w.compress())

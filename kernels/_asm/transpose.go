@@ -13,10 +13,12 @@ func writeTranspose(w *bytes.Buffer) {
 	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	p("\n// func transposeAVX512%s", transposeArguments)
 	p("TEXT ·transposeAVX512(SB), NOSPLIT, $0-48")
-	p("\tMOVQ rows+0(FP), CX\n\tMOVL $1, AX\n\tSHLL CX, AX\n\tDECL AX\n\tKMOVW AX, K2") // rows of y are as long as x has rows
+	// rows of y are as long as x has rows
+	p("\tMOVQ rows+0(FP), CX\n\tMOVL $1, AX\n\tSHLL CX, AX\n\tDECL AX\n\tKMOVW AX, K2")
 	p("\tMOVQ k+8(FP), DX\n\tMOVQ x+16(FP), SI\n\tMOVQ ldx+24(FP), R8\n\tMOVQ y+32(FP), DI\n\tMOVQ ldy+40(FP), R9")
 	p("\tSHLQ $2, R8\n\tSHLQ $2, R9\n\tXORL R12, R12")
-	p("\nblock:\n\tMOVQ DX, CX\n\tMOVL $0xffff, AX\n\tCMPQ CX, $16\n\tJGE whole\n\tMOVL $1, AX\n\tSHLL CX, AX\n\tDECL AX")
+	p("\nblock:\n\tMOVQ DX, CX\n\tMOVL $0xffff, AX\n\tCMPQ CX, $16\n\tJGE whole\n\tMOVL $1, AX\n\tSHLL CX, AX\n" +
+		"\tDECL AX")
 	p("\nwhole:\n\tKMOVW AX, K1\n\tMOVQ SI, R10\n\tMOVQ R8, R11\n\tMOVQ rows+0(FP), CX\n\tPREFETCHT0 256(SI)")
 	for r := range 16 { // a row that there is not is the last one again
 		p("\tVMOVUPS.Z (R10), K1, Z%d", r)

@@ -31,18 +31,21 @@ func (w *writer) lanes() int  { return w.bytes() / 4 }
 
 var register = regexp.MustCompile(`\bV(\d+)\b`)
 
-// pseudo are instructions that the sets spell differently, each with the two spellings; and an offset of 0, which both leave out.
+// pseudo are instructions that the sets spell differently, each with the two spellings; and an offset of 0, which both
+// leave out.
 var pseudo = []struct {
 	pattern      *regexp.Regexp
 	avx2, avx512 string
 }{
 	{regexp.MustCompile(`\bXOR\b`), "VPXOR", "VPXORD"},
 	{regexp.MustCompile(`\bZERO (\w+)`), "VXORPS $1, $1, $1", "VPXORD $1, $1, $1"},
-	{regexp.MustCompile(`\bSPLAT (\w+), V(\d+)`), "MOVL $$$1, AX\n\tVMOVD AX, X$2\n\tVPBROADCASTD X$2, V$2", "MOVL $$$1, AX\n\tVPBROADCASTD AX, V$2"},
+	{regexp.MustCompile(`\bSPLAT (\w+), V(\d+)`), "MOVL $$$1, AX\n\tVMOVD AX, X$2\n\tVPBROADCASTD X$2, V$2",
+		"MOVL $$$1, AX\n\tVPBROADCASTD AX, V$2"},
 	{regexp.MustCompile(`\bLOADINT (\S+), (\w+)`), "VMASKMOVPS $1, MASKED, $2", "VMOVDQU32.Z $1, K1, $2"},
 	{regexp.MustCompile(`\bLOAD (\S+), (\w+)`), "VMASKMOVPS $1, MASKED, $2", "VMOVUPS.Z $1, K1, $2"},
 	{regexp.MustCompile(`\bSTORE (\w+), (\S+)`), "VMASKMOVPS $1, MASKED, $2", "VMOVUPS $1, K1, $2"},
-	{regexp.MustCompile(`\bKEEP (\w+) (\w+), (\w+), (\w+)`), "$1 $2, $3, $4\n\tVANDPS MASKED, $4, $4", "$1.Z $2, $3, K1, $4"},
+	{regexp.MustCompile(`\bKEEP (\w+) (\w+), (\w+), (\w+)`), "$1 $2, $3, $4\n\tVANDPS MASKED, $4, $4",
+		"$1.Z $2, $3, K1, $4"},
 	{regexp.MustCompile(`\bMOVINT\b`), "VMOVDQU", "VMOVDQU32"},
 	{regexp.MustCompile(` 0\(`), " (", " ("},
 }
@@ -55,7 +58,8 @@ func (w *writer) text(t string) {
 		t = p.pattern.ReplaceAllString(t, either(w, p.avx2, p.avx512))
 	}
 	t = register.ReplaceAllString(t, either(w, "Y$1", "Z$1"))
-	w.WriteString(strings.NewReplacer("SET", w.set(), "LANES", fmt.Sprint(w.lanes()), "BYTES", fmt.Sprint(w.bytes()), "MASKED", w.mask).Replace(t) + "\n")
+	w.WriteString(strings.NewReplacer("SET", w.set(), "LANES", fmt.Sprint(w.lanes()), "BYTES", fmt.Sprint(w.bytes()),
+		"MASKED", w.mask).Replace(t) + "\n")
 }
 
 func (w *writer) textf(format string, args ...any) { w.text(fmt.Sprintf(format, args...)) }
@@ -65,8 +69,8 @@ var (
 	fold  = regexp.MustCompile(`\bFOLD (\w+) (\S+), (\w+), (\w+)`)
 )
 
-// body appends assembly of one vector: a whole one, whose LOAD, STORE and KEEP know no mask, or what is left under the mask.
-// FOLD OP at, a, b is OP at, a, a; under the mask the operand in memory comes by way of b.
+// body appends assembly of one vector: a whole one, whose LOAD, STORE and KEEP know no mask, or what is left under the
+// mask. FOLD OP at, a, b is OP at, a, a; under the mask the operand in memory comes by way of b.
 func (w *writer) body(masked bool, t string) {
 	if masked {
 		t = fold.ReplaceAllString(t, "LOAD $2, $4\n\t$1 $4, $3, $3")

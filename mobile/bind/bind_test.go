@@ -20,11 +20,12 @@ var declared = map[string]*regexp.Regexp{
 	"Mobile.objc.h": regexp.MustCompile(`^(@interface|@protocol|@property|- \(|FOUNDATION_EXPORT) ?.*`),
 }
 
-// TestAPI: gobind takes all that package mobile exports, and makes of it what testdata/api.txt has. A change of that file is
-// a change for every app.
+// TestAPI: gobind takes all that package mobile exports, and makes of it what testdata/api.txt has. A change of that
+// file is a change for every app.
 func TestAPI(t *testing.T) {
 	dir := t.TempDir()
-	out, err := exec.Command("go", "tool", "gobind", "-lang=java,objc,go", "-tags=no_websocket", "-outdir="+dir, "github.com/heddle-gnn/heddle/mobile").CombinedOutput()
+	out, err := exec.Command("go", "tool", "gobind", "-lang=java,objc,go", "-tags=no_websocket", "-outdir="+dir,
+		"github.com/heddle-gnn/heddle/mobile").CombinedOutput()
 	if err != nil {
 		t.Fatalf("gobind: %v\n%s", err, out)
 	}
@@ -66,6 +67,7 @@ func TestAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got.Bytes(), want) {
-		t.Errorf("the API of apps has changed; if that is meant: go test -run TestAPI -write, and say so in CHANGELOG.md\n%s", got.String())
+		t.Errorf("the API of apps has changed; if that is meant: go test -run TestAPI -write, and say so "+
+			"in CHANGELOG.md\n%s", got.String())
 	}
 }

@@ -62,8 +62,8 @@ type phone struct {
 // run starts Phone; the test ends it.
 func (m machine) run(t *testing.T, args ...string) *phone {
 	t.Helper()
-	p := &phone{Cmd: exec.Command("java", append([]string{"-XX:+UseSerialGC", "-Xmx64m", "-Djava.library.path=" + m.dir, "-cp",
-		filepath.Join(m.dir, "classes"), "Phone"}, args...)...), lines: make(chan string, 10_000)}
+	p := &phone{Cmd: exec.Command("java", append([]string{"-XX:+UseSerialGC", "-Xmx64m", "-Djava.library.path=" + m.dir,
+		"-cp", filepath.Join(m.dir, "classes"), "Phone"}, args...)...), lines: make(chan string, 10_000)}
 	out, err := p.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,8 @@ func newFederation(t *testing.T, m machine, settings string) *federation {
 	var members []node.Member
 	for r := range 2 {
 		p := m.run(t, "id", filepath.Join(f.ids, fmt.Sprint(r)))
-		members = append(members, node.Member{Name: fmt.Sprintf("phone-%d", r), ID: strings.TrimPrefix(p.until(t, "id "), "id ")})
+		members = append(members,
+			node.Member{Name: fmt.Sprintf("phone-%d", r), ID: strings.TrimPrefix(p.until(t, "id "), "id ")})
 	}
 	at := free(t)
 	own, err := identity.New()
@@ -127,7 +128,8 @@ func newFederation(t *testing.T, m machine, settings string) *federation {
 		t.Fatal(err)
 	}
 	members = append(members, node.Member{Name: "site", ID: own.PeerID(), Addrs: []string{at}})
-	r, err := node.ListenRelay(node.Config{Identity: relay, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}}, node.Roster{Members: members}, node.RelayLimits{})
+	r, err := node.ListenRelay(node.Config{Identity: relay, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}},
+		node.Roster{Members: members}, node.RelayLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +163,8 @@ func people(t *testing.T, nodes int) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &graph.Graph{Name: "people", Adj: adj, X: graph.Features{Dense: x}, Labels: graph.Labels{Classes: 2, Class: class}, Split: split}
+	return &graph.Graph{Name: "people", Adj: adj, X: graph.Features{Dense: x},
+		Labels: graph.Labels{Classes: 2, Class: class}, Split: split}
 }
 
 // train runs the site, and both phones with fresh directories and so many nodes. between is given phone 1, and returns
@@ -217,10 +220,11 @@ func (f *federation) train(t *testing.T, nodes int, between func(*phone, []strin
 	return models
 }
 
-const trained = "method: layer-wise\nlayer_wise: {model: gcn, encoder: pca:2, hidden: 8, rounds: 40, secure_sums: auto}\nexperimental: {peer_timeout: 2s}"
+const trained = "method: layer-wise\nlayer_wise: {model: gcn, encoder: pca:2, hidden: 8, rounds: 40, secure_sums: " +
+	"auto}\nexperimental: {peer_timeout: 2s}"
 
-// TestJavaMachine: two phones, each a Java machine with the library, and a site train over QUIC. One phone is killed and
-// resumes, and the model has the bits of a run without that; one leaves for good, and the others finish.
+// TestJavaMachine: two phones, each a Java machine with the library, and a site train over QUIC. One phone is killed
+// and resumes, and the model has the bits of a run without that; one leaves for good, and the others finish.
 func TestJavaMachine(t *testing.T) {
 	m := build(t)
 	t.Run("size", m.size)
@@ -262,7 +266,8 @@ func (m machine) leaves(t *testing.T) {
 		if ids[r], err = identity.New(); err != nil {
 			t.Fatal(err)
 		}
-		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, ids[r].PeerID(), free(t), free(t))
+		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, ids[r].PeerID(),
+			free(t), free(t))
 	}
 	p, err := heddle.ReadPlan([]byte(text), nil, nil)
 	dir := t.TempDir()
@@ -274,20 +279,22 @@ func (m machine) leaves(t *testing.T) {
 	var sites sync.WaitGroup
 	errs := make([]error, len(ids))
 	for r, id := range ids {
-		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Phones: &p2p.LeafService{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
-			Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
-				if string(evidence) != "spring" {
-					return leaf.Admission{}, errors.New("no invitation")
-				}
-				return leaf.Admission{Cohort: "app"}, nil
-			}}}}}
+		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience,
+			Phones: &p2p.LeafService{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
+				Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
+					if string(evidence) != "spring" {
+						return leaf.Admission{}, errors.New("no invitation")
+					}
+					return leaf.Admission{Cohort: "app"}, nil
+				}}}}}
 		g := people(t, 200)
 		sites.Go(func() { _, errs[r] = heddle.JoinGraph(ctx, *p, site, g, filepath.Join(dir, fmt.Sprint("site-", r))) })
 	}
 	t.Cleanup(func() { cancel(); sites.Wait() })
 	var phones []*phone
 	for r := range 2 {
-		phones = append(phones, m.run(t, "train", filepath.Join(dir, fmt.Sprint(r)), plan, fmt.Sprint(r), "60", "spring"))
+		phones = append(phones, m.run(t, "train", filepath.Join(dir, fmt.Sprint(r)), plan, fmt.Sprint(r), "60",
+			"spring"))
 	}
 	var models [2][]byte
 	for r, one := range phones {
@@ -325,7 +332,8 @@ func (f *federation) cycles(t *testing.T) {
 	p := f.run(t, "cycles", filepath.Join(f.ids, "0"), f.plan, fmt.Sprint(count))
 	line := p.until(t, "cycles")
 	var done, threads, threadsEnd, files, filesEnd, slowest int
-	if _, err := fmt.Sscanf(line, "cycles %d threads %d to %d files %d to %d slowest %d ms", &done, &threads, &threadsEnd, &files, &filesEnd, &slowest); err != nil {
+	if _, err := fmt.Sscanf(line, "cycles %d threads %d to %d files %d to %d slowest %d ms", &done, &threads,
+		&threadsEnd, &files, &filesEnd, &slowest); err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
 	if threadsEnd > threads+8 || filesEnd > files {
@@ -364,7 +372,8 @@ func (m machine) kotlin(t *testing.T) {
 		t.Skip("SKIPPED: no kotlinc: the example for Android is not compiled")
 	}
 	const at = "../../examples/android/app/src/main/java/org/heddle/phones/"
-	out, err := exec.Command("kotlinc", "-no-reflect", "-cp", filepath.Join(m.dir, "classes"), "-d", t.TempDir(), at+"Phone.kt", at+"SealedStore.kt").CombinedOutput()
+	out, err := exec.Command("kotlinc", "-no-reflect", "-cp", filepath.Join(m.dir, "classes"), "-d", t.TempDir(),
+		at+"Phone.kt", at+"SealedStore.kt").CombinedOutput()
 	if err != nil {
 		t.Errorf("kotlinc: %v\n%s", err, out)
 	}

@@ -24,15 +24,16 @@ type Acc struct {
 	EdgeX    mat.Dense // rows of the edges' columns, which a block numbers (graph.CSR.Edge); set before Begin
 	State    any       // what an Aggregator of another package keeps from Begin on; it stays from step to step
 
-	key    rng.Key      // of attention dropout
-	sum    mat.Dense    // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
-	stat   mat.Dense    // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
-	norm   mat.Dense    // R×heads: running sum of the softmax
-	dst    mat.Dense    // R×heads: the destination's part of the logit; of dacc, its gradient
-	edges  mat.Dense    // mapped columns of the edges; of dacc, their gradient
-	ofDst  []rng.Key    // keys of attention dropout by destination
-	from   int          // the source that the next band of gradients begins with
-	fresh  bool         // sum, stat and norm hold nothing yet; of dacc, the next gradient of sources is written, not added
+	key   rng.Key   // of attention dropout
+	sum   mat.Dense // R×width: running sum, maximum or numerator; of dacc, the gradient of the aggregate
+	stat  mat.Dense // R×heads: running maximum, then logarithm of the softmax's sum; of dacc, dh·h
+	norm  mat.Dense // R×heads: running sum of the softmax
+	dst   mat.Dense // R×heads: the destination's part of the logit; of dacc, its gradient
+	edges mat.Dense // mapped columns of the edges; of dacc, their gradient
+	ofDst []rng.Key // keys of attention dropout by destination
+	from  int       // the source that the next band of gradients begins with
+	// sum, stat and norm hold nothing yet; of dacc, the next gradient of sources is written, not added
+	fresh  bool
 	arg    []int32      // R×width: place of the maximum, counted through the blocks
 	argNow []int32      // the same within one block
 	blocks []addedBlock // added so far

@@ -34,8 +34,9 @@ type Properties struct {
 	Sum            bool // it is Σ_j w_ij z_j and nothing else, which a Hop then computes itself, as Sum does
 	NeedsSource    bool // AddGrad reads z, which sequential training must then fetch again
 	KeepsAggregate bool // Acc.Aggregate is the aggregate until EndGrad
-	WritesGrad     bool // AddGrad writes dz, the first of a HopGrad whatever that holds, any where dz is z, in its place
-	EdgeColumns    int  // columns of the edges that it reads; 0: none
+	// AddGrad writes dz, the first of a HopGrad whatever that holds, any where dz is z, in its place
+	WritesGrad  bool
+	EdgeColumns int // columns of the edges that it reads; 0: none
 }
 
 // SparseAggregator multiplies sparse rows before it aggregates them, which would make them dense.

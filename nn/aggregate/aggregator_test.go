@@ -156,7 +156,8 @@ func TestRelationalAttention(t *testing.T) {
 	for _, bases := range []int{0, 2} {
 		for _, dropout := range []float32{0, 0.4} {
 			agg := aggregate.NewRelationalAttention("rel", 6, 3, 2, 3, bases, dropout, rng.New(1))
-			t.Run(fmt.Sprintf("%d bases, dropout %g", bases, dropout), func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 3) })
+			t.Run(fmt.Sprintf("%d bases, dropout %g", bases, dropout),
+				func(t *testing.T) { nntest.CheckAggregator(t, agg, 6, 3) })
 		}
 	}
 }

@@ -41,7 +41,8 @@ func TestAttentionKeepsNoEdges(t *testing.T) {
 	}
 	few, many := memory(2), memory(500)
 	if few != many || few > n*heads*dim+9*n*heads {
-		t.Errorf("%d values for 2 edges a node and %d for 500, must be the same, and at most those of one row and of logits", few, many)
+		t.Errorf("%d values for 2 edges a node and %d for 500, must be the same, and at most those of one "+
+			"row and of logits", few, many)
 	}
 }
 

@@ -252,7 +252,8 @@ func (w *loop) destinationGrad(i, band int) {
 		for k := range heads {
 			_, _, d := w.gradient(i, j, k, edge, key)
 			if lo, hi := k*dim, (k+1)*dim; edge == nil {
-				kernels.LeakyDotGrad(d, attentionSlope, w.vector.Value.Row(k), z[lo:hi], own[lo:hi], vectors[lo:hi], down[lo:hi])
+				kernels.LeakyDotGrad(d, attentionSlope, w.vector.Value.Row(k), z[lo:hi], own[lo:hi], vectors[lo:hi],
+					down[lo:hi])
 				continue
 			}
 			for c, x := range w.vector.Value.Row(k) {
@@ -278,7 +279,8 @@ func (w *loop) sourceGrad(j, _ int) {
 		for k := range heads {
 			_, dropped, d := w.gradient(i, j, k, edge, key)
 			if lo, hi := k*dim, (k+1)*dim; edge == nil {
-				kernels.LeakySourceGrad(dropped, d, attentionSlope, dh[lo:hi], w.vector.Value.Row(k), z[lo:hi], own[lo:hi], dz[lo:hi])
+				kernels.LeakySourceGrad(dropped, d, attentionSlope, dh[lo:hi], w.vector.Value.Row(k), z[lo:hi],
+					own[lo:hi], dz[lo:hi])
 				continue
 			}
 			for c, x := range w.vector.Value.Row(k) {

@@ -10,9 +10,10 @@ import (
 )
 
 const (
-	batchLen       = 1 << 13 // values of a matrix in a batch: what stays in a core's cache
-	messageLanes   = 8       // batches that are computed at the same time; it decides in which order gradients are summed
-	scatterColumns = 32      // columns of the destinations' gradient that one core adds up
+	batchLen = 1 << 13 // values of a matrix in a batch: what stays in a core's cache
+	// batches that are computed at the same time; it decides in which order gradients are summed
+	messageLanes   = 8
+	scatterColumns = 32 // columns of the destinations' gradient that one core adds up
 )
 
 // messageLoop goes through the edges of a block in rounds of a batch for each lane: by destination
@@ -73,7 +74,8 @@ func (f *EdgeMessages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *mess
 		acc.messages = new(messageLoop)
 	}
 	w := acc.messages
-	*w = messageLoop{f: f, acc: acc, g: g, rowPtr: g.RowPtr, col: g.Col, z: z, base: base, lane: w.lane, all: w.all, ptr: w.ptr, width: z.Cols}
+	*w = messageLoop{f: f, acc: acc, g: g, rowPtr: g.RowPtr, col: g.Col, z: z, base: base, lane: w.lane, all: w.all,
+		ptr: w.ptr, width: z.Cols}
 	w.begin()
 	return w
 }
@@ -82,8 +84,8 @@ func (f *EdgeMessages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *mess
 func (f *EdgeMessages) loopBack(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *messageLoop {
 	w := acc.messages
 	tr := acc.patterns().Transpose(g.RowPtr, g.Col, g.NumSrc)
-	*w = messageLoop{f: f, acc: acc, dacc: dacc, g: g, rowPtr: tr.RowPtr, col: tr.Col, places: tr.Places(), z: z, base: acc.base(g),
-		lane: w.lane, all: w.all, ptr: w.ptr, width: z.Cols}
+	*w = messageLoop{f: f, acc: acc, dacc: dacc, g: g, rowPtr: tr.RowPtr, col: tr.Col, places: tr.Places(), z: z,
+		base: acc.base(g), lane: w.lane, all: w.all, ptr: w.ptr, width: z.Cols}
 	w.begin()
 	return w
 }
@@ -266,8 +268,8 @@ func (l *messageLane) rows(n int) {
 	}
 }
 
-// gatherRows writes the given rows of x to y: a product with a matrix that has one 1 in each row, which takes a third of the time
-// of a copy a row.
+// gatherRows writes the given rows of x to y: a product with a matrix that has one 1 in each row, which takes a third
+// of the time of a copy a row.
 func (w *messageLoop) gatherRows(y, x mat.Dense, rows []int32) {
 	kernels.SpMM(w.ptr[:len(rows)+1], rows, nil, x.Cols, x.Data, x.Stride, y.Data, y.Stride, false)
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// matrices are the in×out matrices W_r of R relations, or with bases B W_r = Σ_b a_rb V_b (Schlichtkrull et al., ESWC 2018, eq. 3).
+// matrices are the in×out matrices W_r of R relations, or with bases B W_r = Σ_b a_rb V_b (Schlichtkrull et al., ESWC
+// 2018, eq. 3).
 type matrices struct {
 	relations, in, out int
 	weight             *tape.Param // (R·in)×out, the W_r one below another; with bases (B·in)×out, the V_b likewise

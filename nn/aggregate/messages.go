@@ -21,8 +21,8 @@ import (
 type EdgeMessages struct {
 	Reduce Reduction
 	Width  int // of a message; 0: that of z
-	// Linear: Gradient reads neither b.Src, b.Dst nor b.M, as that of a message which is linear in the rows. The backward pass
-	// then makes none of them again, and nobody fetches rows again for it.
+	// Linear: Gradient reads neither b.Src, b.Dst nor b.M, as that of a message which is linear in the rows. The
+	// backward pass then makes none of them again, and nobody fetches rows again for it.
 	Linear     bool
 	ReadsDst   bool // whether messages read the destinations' rows
 	EdgeWidth  int  // columns of the edges that messages read; 0: none

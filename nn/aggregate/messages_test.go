@@ -132,7 +132,8 @@ func TestMessagesBits(t *testing.T) {
 	}
 }
 
-// BenchmarkMessages compares layers of one's own with built-in ones: a sum of weighted rows with Sum, a maximum with Max.
+// BenchmarkMessages compares layers of one's own with built-in ones: a sum of weighted rows with Sum, a maximum with
+// Max.
 func BenchmarkMessages(b *testing.B) {
 	g := hubs(3000)
 	z, dh := nntest.Random(rng.New(1), g.NumDst, 64), nntest.Random(rng.New(2), g.NumDst, 64)
@@ -140,7 +141,8 @@ func BenchmarkMessages(b *testing.B) {
 		name string
 		agg  aggregate.Aggregator
 	}{
-		{"sum", aggregate.Sum{}}, {"own sum", weighed(aggregate.SumOf)}, {"max", aggregate.Max{}}, {"own max", weighed(aggregate.MaxOf)},
+		{"sum", aggregate.Sum{}}, {"own sum", weighed(aggregate.SumOf)}, {"max", aggregate.Max{}},
+		{"own max", weighed(aggregate.MaxOf)},
 	} {
 		b.Run(fmt.Sprintf("%s of %d edges", one.name, len(g.Col)), func(b *testing.B) {
 			t := tape.New()

@@ -27,7 +27,8 @@ type relationalAttention struct {
 }
 
 // NewRelationalAttention returns the attention of RGAT with heads of width dim.
-func NewRelationalAttention(name string, in, relations, heads, dim int, bases int, dropout float32, key rng.Key) SparseAggregator {
+func NewRelationalAttention(name string, in, relations, heads, dim int, bases int, dropout float32,
+	key rng.Key) SparseAggregator {
 	return &relationalAttention{
 		softmax: softmax{heads, dim, dropout, name + ".src"},
 		maps:    newMatrices(name, in, heads*dim, relations, bases, key),
@@ -280,7 +281,8 @@ func (w *relAttention) kept(i, j, h int) float32 {
 	switch {
 	case !acc.Train || p == 0:
 		return 1
-	case w.key.Fold(tape.NodeID(acc.Dst, int(w.r.dst[i]))).Fold(tape.NodeID(acc.Src, int(w.r.src[j]))).Float64(uint64(h)) < float64(p):
+	case w.key.Fold(tape.NodeID(acc.Dst, int(w.r.dst[i]))).Fold(tape.NodeID(acc.Src,
+		int(w.r.src[j]))).Float64(uint64(h)) < float64(p):
 		return 0
 	}
 	return 1 / (1 - p)

@@ -8,11 +8,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// TestAdjacencyRows: with a column for each number rows are exact; with fewer their products are, on average over pairs.
+// TestAdjacencyRows: with a column for each number rows are exact; with fewer their products are, on average over
+// pairs.
 func TestAdjacencyRows(t *testing.T) {
 	adj := &graph.CSR{NumDst: 2, NumSrc: 4, RowPtr: []int64{0, 2, 3}, Col: []int32{1, 3, 2}}
 	x := AdjacencyRows(adj, []int64{5, 0, 2, 7}, 8, 8).Sparse // node 5 with 0 and 7, node 0 with 2
-	if !slices.Equal(x.RowPtr, []int64{0, 3, 5}) || !slices.Equal(x.Col, []int32{0, 5, 7, 0, 2}) || !slices.Equal(x.Val, []float32{1, 1, 1, 1, 1}) {
+	if !slices.Equal(x.RowPtr, []int64{0, 3, 5}) || !slices.Equal(x.Col, []int32{0, 5, 7, 0, 2}) ||
+		!slices.Equal(x.Val, []float32{1, 1, 1, 1, 1}) {
 		t.Errorf("%+v", x)
 	}
 
@@ -47,7 +49,8 @@ func TestAdjacencyRows(t *testing.T) {
 		bias, spread = bias+d/n, spread+d*d/n
 	}
 	if expected := degree * degree / float64(columns); math.Abs(bias) > 0.5 || spread > 2*expected {
-		t.Errorf("products of hashed rows are off by %.3f on average, variance %.1f, must be 0 and about %.1f", bias, spread, expected)
+		t.Errorf("products of hashed rows are off by %.3f on average, variance %.1f, must be 0 and about %.1f", bias,
+			spread, expected)
 	}
 	if err := hashed.Sparse.Valid(); err != nil {
 		t.Error(err)

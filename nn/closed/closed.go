@@ -20,7 +20,8 @@ import (
 // class, aggregates these over some hops, and its head makes logits of the columns of all rounds so
 // far. The logits of the last round are the model's.
 type Layout struct {
-	Adjacent int  `json:"adjacent,omitempty"` // columns for a node's neighbours in place of features (AdjacencyRows); 0: nodes have features
+	// columns for a node's neighbours in place of features (AdjacencyRows); 0: nodes have features
+	Adjacent int  `json:"adjacent,omitempty"`
 	Rounds   int  `json:"rounds"`             // ≥ 1; each maps the features to a column a class
 	Hops     int  `json:"hops"`               // aggregations of the columns, ≥ 0
 	Mean     bool `json:"mean,omitempty"`     // aggregate as graph.Mean, else as graph.GCN
@@ -35,16 +36,21 @@ type Layout struct {
 	Directions     int  `json:"directions,omitempty"`
 	DirectionsOnly bool `json:"directions_only,omitempty"`
 
-	LogitHops  int  `json:"logit_hops,omitempty"`  // aggregations of the logits of the round before, each of them columns
+	// aggregations of the logits of the round before, each of them columns
+	LogitHops  int  `json:"logit_hops,omitempty"`
 	Random     int  `json:"random,omitempty"`      // random Fourier features of each head, at most
 	RandomEach int  `json:"random_each,omitempty"` // of them, at most for each column that the head reads; 0: any
 	Residual   bool `json:"residual,omitempty"`    // rounds after the first learn from residuals, else from soft labels
-	LeaveOut   bool `json:"leave_out,omitempty"`   // a node's own part is taken out of the means that its row is compared with
-	TrainLead  bool `json:"train_lead,omitempty"`  // in rounds after the first what Counts says is taken out of training nodes, too
-	Inductive  bool `json:"inductive,omitempty"`   // validation and test nodes were absent while training: they count to no mean
-	Numbers    bool `json:"numbers,omitempty"`     // labels are standardised numbers, not classes
-	Multi      bool `json:"multi,omitempty"`       // a node may have several classes: its logits are regressions less a half
-	Coarse     int  `json:"coarse,omitempty"`      // numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+	// a node's own part is taken out of the means that its row is compared with
+	LeaveOut bool `json:"leave_out,omitempty"`
+	// in rounds after the first what Counts says is taken out of training nodes, too
+	TrainLead bool `json:"train_lead,omitempty"`
+	// validation and test nodes were absent while training: they count to no mean
+	Inductive bool `json:"inductive,omitempty"`
+	Numbers   bool `json:"numbers,omitempty"` // labels are standardised numbers, not classes
+	Multi     bool `json:"multi,omitempty"`   // a node may have several classes: its logits are regressions less a half
+	// numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+	Coarse int `json:"coarse,omitempty"`
 
 	// OwnExact is set where a node's own columns before any hop are read at home as they are, and are coarser where
 	// they cross: no row holds them, nor logits that are made of them.
@@ -222,7 +228,8 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 		m.Own = tape.NewParam("encoder.own", 2, features, 0)
 	}
 	if s.LeaveOut {
-		m.Inverse, m.Centre = tape.NewParam("encoder.inverse", 1, features, 0), tape.NewParam("encoder.centre", 1, features, 0)
+		m.Inverse, m.Centre = tape.NewParam("encoder.inverse", 1, features, 0),
+			tape.NewParam("encoder.centre", 1, features, 0)
 	}
 	d := 0
 	for r := range s.Rounds {

@@ -10,7 +10,8 @@ import (
 )
 
 // TestGrid: all numbers of a node together tell at most half of the bits that name its columns, and above five values
-// at most as many as of five, or 1.6 bits a value, 1.2 where own columns are exact; the fewer the values the less they tell.
+// at most as many as of five, or 1.6 bits a value, 1.2 where own columns are exact; the fewer the values the less they
+// tell.
 func TestGrid(t *testing.T) {
 	grids(t, Layout{Coarse: 21}, 1.6)
 	grids(t, Layout{Coarse: 21, OwnExact: true}, 1.2)
@@ -51,8 +52,8 @@ func grids(t *testing.T, s Layout, each float64) {
 	}
 }
 
-// TestCoarsen: rows of few values become multiples of their grid, those of many and dense ones stay. With OwnExact those
-// at home stay, too.
+// TestCoarsen: rows of few values become multiples of their grid, those of many and dense ones stay. With OwnExact
+// those at home stay, too.
 func TestCoarsen(t *testing.T) {
 	s := Layout{Coarse: 6}
 	x := &mat.Sparse{Rows: 2, Cols: 500, RowPtr: []int64{0, 3, 203}}
@@ -65,7 +66,8 @@ func TestCoarsen(t *testing.T) {
 	s.Coarsen(0, graph.Features{Sparse: x}, z)
 	grid := s.Grid(500, 2)
 	for c, v := range z.Row(0) {
-		if k := float64(v) / grid; math.Abs(k-math.Round(k)) > 1e-6 || math.Abs(float64(v-before.At(0, c))) > grid/2+1e-6 {
+		if k := float64(v) / grid; math.Abs(k-math.Round(k)) > 1e-6 ||
+			math.Abs(float64(v-before.At(0, c))) > grid/2+1e-6 {
 			t.Errorf("%g becomes %g, of multiples of %g", before.At(0, c), v, grid)
 		}
 	}
@@ -74,7 +76,8 @@ func TestCoarsen(t *testing.T) {
 	}
 	z = before.Clone()
 	s.AllHops, s.OwnExact = true, true
-	if crossing := s.Coarsen(0, graph.Features{Sparse: x}, z); !slices.Equal(z.Data, before.Data) || slices.Equal(crossing.Row(0), z.Row(0)) {
+	if crossing := s.Coarsen(0, graph.Features{Sparse: x}, z); !slices.Equal(z.Data, before.Data) ||
+		slices.Equal(crossing.Row(0), z.Row(0)) {
 		t.Errorf("rows at home become %v and must stay, those that cross are %v", z.Data, crossing.Data)
 	}
 	if s.Coarsen(0, graph.Features{Dense: mat.New(2, 500)}, z); !slices.Equal(z.Data, before.Data) {
@@ -123,7 +126,8 @@ func TestClassRows(t *testing.T) {
 	coarse := s.ClassRows(of, logits)
 	for i, grid := range []float64{s.Grid(500, 2) / 2, finest / 2} {
 		for c, v := range coarse.Row(i) {
-			if k := float64(v) / grid; math.Abs(k-math.Round(k)) > 1e-4 || math.Abs(float64(v-rows.At(i, c))) > grid/2+1e-6 {
+			if k := float64(v) / grid; math.Abs(k-math.Round(k)) > 1e-4 ||
+				math.Abs(float64(v-rows.At(i, c))) > grid/2+1e-6 {
 				t.Errorf("row %d: %g becomes %g, of multiples of %g", i, rows.At(i, c), v, grid)
 			}
 		}

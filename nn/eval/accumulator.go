@@ -36,7 +36,8 @@ func (a Accumulator) sized() Accumulator {
 	return a
 }
 
-// Alone returns the accumulator of the metric alone: without a loss and, of a metric that ranks, of nothing but its bins.
+// Alone returns the accumulator of the metric alone: without a loss and, of a metric that ranks, of nothing but its
+// bins.
 func (a Accumulator) Alone() Accumulator {
 	if a.head = 0; a.bins > 0 {
 		a.from = perRow + 3*a.none.Classes
@@ -68,8 +69,8 @@ func (a Accumulator) Write(v []int64, loss, labels float64, scores mat.Dense, of
 }
 
 // Read turns a sum into the metric, the mean loss and the number of labels; the first two are NaN
-// where there are none. Of a metric alone the loss is NaN, and rows are counted as labels. Counts that no rows can produce
-// are an error.
+// where there are none. Of a metric alone the loss is NaN, and rows are counted as labels. Counts that no rows can
+// produce are an error.
 func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err error) {
 	if labels = a.labels(v); labels == 0 {
 		return math.NaN(), math.NaN(), 0, nil
@@ -87,8 +88,8 @@ func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err er
 	return a.metric.Of(&c), loss, labels, nil
 }
 
-// Bound returns how far AUC or AP of a sum is at most from that over the rows' own scores, which rounding keeps above 0; of other
-// metrics it is 0.
+// Bound returns how far AUC or AP of a sum is at most from that over the rows' own scores, which rounding keeps above
+// 0; of other metrics it is 0.
 func (a Accumulator) Bound(v []int64) float64 {
 	c, err := a.counts(v)
 	if err != nil || a.bins == 0 {
@@ -199,7 +200,8 @@ func (a Accumulator) check(c MetricCounts, labels, rows int64) error {
 		return fmt.Errorf("eval: the labels must be 0 to %d (got %d)", most, labels)
 	}
 	if c.n[0] != rows || c.n[1] > rows {
-		return fmt.Errorf("eval: there must be %d rows, at most as many of them right (got %d, and %d)", rows, c.n[0], c.n[1])
+		return fmt.Errorf("eval: there must be %d rows, at most as many of them right (got %d, and %d)", rows, c.n[0],
+			c.n[1])
 	}
 	if c.each > 0 {
 		n := readNumbers(c.n[perRow:], rows, c.unit, c.each)
@@ -236,13 +238,14 @@ func (a Accumulator) checkClasses(c MetricCounts, rows int64) error {
 		}
 	}
 	if a.none.Kind() == graph.Single && (sum[0] != c.n[1] || sum[0]+sum[2] != rows || sum[1] != sum[2]) {
-		return fmt.Errorf("eval: of %d rows with one class, %d of them right, each must count once (got %d right, %d as another class, %d missed)",
-			rows, c.n[1], sum[0], sum[1], sum[2])
+		return fmt.Errorf("eval: of %d rows with one class, %d of them right, each must count once (got %d right, "+
+			"%d as another class, %d missed)", rows, c.n[1], sum[0], sum[1], sum[2])
 	}
 	if f := c.far(); f != nil {
 		wrong, most := rows-c.n[1], int64(c.classes-1)
 		if f[0] < wrong || f[0] > most*wrong || f[1] < f[0] || f[1] > most*f[0] {
-			return fmt.Errorf("eval: %d wrong rows of %d classes must be off by as many ranks or more (got %d, and squares of %d)", wrong, c.classes, f[0], f[1])
+			return fmt.Errorf("eval: %d wrong rows of %d classes must be off by as many ranks or more "+
+				"(got %d, and squares of %d)", wrong, c.classes, f[0], f[1])
 		}
 	}
 	return nil

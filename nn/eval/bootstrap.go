@@ -10,16 +10,18 @@ import (
 // resamples is how many times Interval draws the rows anew.
 const resamples = 1000
 
-// Interval returns the bounds between which the middle 95 % of m lie over sets of as many rows, drawn anew from those that
-// were counted (percentile bootstrap; Efron and Tibshirani 1993, §13.3): the cells of the confusion matrix are drawn from a
-// multinomial distribution by key. Rankings have Metric.StandardError instead. It says how far chance in the choice of these rows goes, not in
-// training. Numbers are not drawn anew: their sums give the standard error. NaN: there are no rows, or counts by class do not say which errors belong to one row.
+// Interval returns the bounds between which the middle 95 % of m lie over sets of as many rows, drawn anew from those
+// that were counted (percentile bootstrap; Efron and Tibshirani 1993, §13.3): the cells of the confusion matrix are
+// drawn from a multinomial distribution by key. Rankings have Metric.StandardError instead. It says how far chance in
+// the choice of these rows goes, not in training. Numbers are not drawn anew: their sums give the standard error. NaN:
+// there are no rows, or counts by class do not say which errors belong to one row.
 func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	if t.numbers != nil {
 		return t.numbers.interval(m)
 	}
 	var cells []int64
-	drawn := Table{counts: MetricCounts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins, ordered: t.counts.ordered, n: slices.Clone(t.counts.n)}}
+	drawn := Table{counts: MetricCounts{classes: t.counts.classes, curves: t.counts.curves, bins: t.counts.bins,
+		ordered: t.counts.ordered, n: slices.Clone(t.counts.n)}}
 	var set func([]int64)
 	switch {
 	case t.Rows() == 0 || t.multi && m != "accuracy" || t.cut || m.Ranks():
@@ -75,8 +77,8 @@ func multinomial(dst, cells []int64, n int64, u *uniform) {
 	}
 }
 
-// binomial draws how many of n come true, each with probability p: where few are expected by the gaps between them, else by
-// transformed rejection (Hörmann, The generation of binomial random variates, 1993, algorithm BTRS).
+// binomial draws how many of n come true, each with probability p: where few are expected by the gaps between them,
+// else by transformed rejection (Hörmann, The generation of binomial random variates, 1993, algorithm BTRS).
 func binomial(n int64, p float64, u *uniform) int64 {
 	switch {
 	case p >= 1:

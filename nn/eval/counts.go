@@ -15,9 +15,10 @@ import (
 // MetricCounts is what the metrics of a set of rows are computed from. Counts of disjoint sets add up.
 type MetricCounts struct {
 	classes int
-	curves  int     // binary rankings that bins describe: 1 for two exclusive classes, else one a class
-	bins    int     // of each ranking; 0: accuracy and F1 only
-	n       []int64 // rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives; of numbers rows, 0, their sums
+	curves  int // binary rankings that bins describe: 1 for two exclusive classes, else one a class
+	bins    int // of each ranking; 0: accuracy and F1 only
+	// rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives; of numbers rows, 0, their sums
+	n []int64
 
 	ordered bool // n ends with how many ranks predictions are off, and their squares
 	first   bool // class 0 is the positive one of two
@@ -114,7 +115,8 @@ func (c *MetricCounts) positive(k, class int, bits []uint8) bool {
 
 func newCounts(labels graph.Labels, bins int, ordered bool) MetricCounts {
 	if labels.Kind() == graph.Numbers {
-		return MetricCounts{each: shortSums, unit: unitsOf(labels), n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
+		return MetricCounts{each: shortSums, unit: unitsOf(labels),
+			n: make([]int64, perRow+labels.Classes*shortSums*RealLen)}
 	}
 	c := MetricCounts{classes: labels.Classes, bins: bins, curves: curvesOf(labels), first: labels.First}
 	size := perRow + 3*c.classes + 2*c.curves*bins

@@ -130,7 +130,8 @@ func TestSumOverPeersIsExact(t *testing.T) {
 					t.Fatal(err)
 				}
 				if !slices.Equal(got.n, want.n) || !slices.Equal(added.n, want.n) {
-					t.Errorf("multi %v, %d classes, %d bins: the peers' sum differs from the whole", multi, classes, bins)
+					t.Errorf("multi %v, %d classes, %d bins: the peers' sum differs from the whole", multi, classes,
+						bins)
 				}
 				if wantRows := int64(429); !multi && want.n[0] != wantRows {
 					t.Errorf("%d labelled rows, want %d", want.n[0], wantRows)
@@ -208,7 +209,8 @@ func TestBinsKeepTheirBounds(t *testing.T) {
 					for _, multi := range []bool{false, true} {
 						scores, labels := task(seed, 400, classes, multi, spread)
 						c := count(scores, labels, nil, bins, nil, false)
-						auc, ap := exactly(Metric("auc"), scores, labels, nil), exactly(Metric("ap"), scores, labels, nil)
+						auc, ap := exactly(Metric("auc"), scores, labels, nil),
+							exactly(Metric("ap"), scores, labels, nil)
 						if off := math.Abs(c.AUC() - auc); off > c.AUCBound()+1e-12 {
 							t.Errorf("%d bins, spread %v: AUC off by %v, bound %v", bins, spread, off, c.AUCBound())
 						}
@@ -238,13 +240,14 @@ func TestBinsAscend(t *testing.T) {
 		}
 		last = b
 	}
-	if a, b, c := (Scale{}).binOf(math.Inf(-1), 9), (Scale{}).binOf(math.NaN(), 9), (Scale{}).binOf(math.Inf(1), 9); a != 0 || b != 0 || c != 8 {
+	if a, b, c := (Scale{}).binOf(math.Inf(-1), 9), (Scale{}).binOf(math.NaN(), 9),
+		(Scale{}).binOf(math.Inf(1), 9); a != 0 || b != 0 || c != 8 {
 		t.Errorf("bins of −Inf, NaN, Inf: %d %d %d", a, b, c)
 	}
 }
 
-// TestScaledBins: bins on the scale of the log-odds are about as full as one another, wherever these lie, so that 32 tell as much
-// as 1,024 of any log-odds do.
+// TestScaledBins: bins on the scale of the log-odds are about as full as one another, wherever these lie, so that 32
+// tell as much as 1,024 of any log-odds do.
 func TestScaledBins(t *testing.T) {
 	for _, s := range []Scale{{0, 1}, {-0.56, 0.38}, {-1.4, 0.005}, {20, 1e-3}} {
 		last := 0
@@ -271,7 +274,8 @@ func TestScaledBins(t *testing.T) {
 			t.Errorf("%d counts, must be 64", len(v))
 		}
 		auc, _, rows, err := a.Read(v)
-		if exact := exactly(Metric("auc"), scores, labels, nil); err != nil || rows != int64(n) || math.Abs(auc-exact) > 1e-3 {
+		if exact := exactly(Metric("auc"), scores, labels, nil); err != nil || rows != int64(n) ||
+			math.Abs(auc-exact) > 1e-3 {
 			t.Errorf("%+v: AUC of %d rows is %.4f, must be %.4f (%v)", s, rows, auc, exact, err)
 		}
 		if v[5] += 7; a.Check(v, int64(n)) == nil {
@@ -304,7 +308,8 @@ func TestEdges(t *testing.T) {
 			t.Error(err)
 		}
 		c := binnedCounts(m, mat.New(2, 3), empty, nil)
-		if v, want := m.Of(&c), exactly(m, mat.New(2, 3), empty, nil); m.Ranks() != (v != v) || !m.Ranks() && v != 0 || v == v && v != want {
+		if v, want := m.Of(&c), exactly(m, mat.New(2, 3), empty, nil); m.Ranks() != (v != v) || !m.Ranks() && v != 0 ||
+			v == v && v != want {
 			t.Errorf("%s of no labelled row is %v", m, v)
 		}
 	}
@@ -352,7 +357,8 @@ func TestCheckCounts(t *testing.T) {
 		if multi && n == 0 {
 			labels.Bits = []uint8{}
 		}
-		a := NewAccumulator(Metric(rapid.SampledFrom([]string{"accuracy", "micro-f1", "auc"}).Draw(t, "metric")), labels, 8)
+		a := NewAccumulator(Metric(rapid.SampledFrom([]string{"accuracy", "micro-f1", "auc"}).Draw(t, "metric")),
+			labels, 8)
 		first := RealLen
 		if rapid.Bool().Draw(t, "alone") {
 			a, first = a.Alone(), 0

@@ -22,15 +22,17 @@ func ParseGoal(text string) (g Goal, err error) {
 	best, under, found := strings.Cut(text, "@")
 	name, value, given := strings.Cut(under, "=")
 	least, err := strconv.ParseFloat(value, 64)
-	if !found || !given || err != nil || !(least > 0 && least < 1) || [2]string{best, name} != [2]string{"recall", "precision"} && [2]string{best, name} != [2]string{"precision", "recall"} {
-		return g, fmt.Errorf("threshold must be f1, recall@precision=P or precision@recall=R with P or R between 0 and 1 (got %q)", text)
+	if !found || !given || err != nil || !(least > 0 && least < 1) || [2]string{best, name} != [2]string{"recall",
+		"precision"} && [2]string{best, name} != [2]string{"precision", "recall"} {
+		return g, fmt.Errorf("threshold must be f1, recall@precision=P or precision@recall=R with P or R "+
+			"between 0 and 1 (got %q)", text)
 	}
 	return Goal{best, name, least}, nil
 }
 
-// Choose returns the bin of each ranking, of the positive class of two or of each of several a node, from which on the class is
-// predicted that serves g best on these rows, the highest of several. ok is false where none has what g asks for at least:
-// then it is the one that comes nearest, and that of even odds for a class that no row has.
+// Choose returns the bin of each ranking, of the positive class of two or of each of several a node, from which on the
+// class is predicted that serves g best on these rows, the highest of several. ok is false where none has what g asks
+// for at least: then it is the one that comes nearest, and that of even odds for a class that no row has.
 func (t *Table) Choose(g Goal) (bins []int, ok []bool) {
 	for k := range t.counts.curves {
 		if right, _, missed := t.Class(t.ranked(k)); t.multi && right+missed == 0 {

@@ -23,11 +23,12 @@ type Ranking struct {
 
 // Ranks are the figures of links.
 type Ranks struct {
-	Links int64           `json:"links"` // how many were ranked
-	MRR   float64         `json:"mrr"`   // mean of 1/rank; the rank is 1 + the drawn pairs with a higher score + half of those with the same
-	Hits  map[int]float64 `json:"hits"`  // by K, of 1, 3, 10 and 50: share of ranks of at most K
-	AUC   float64         `json:"auc"`   // of links beside one drawn pair each
-	Loss  float64         `json:"loss"`  // mean binary cross-entropy
+	Links int64 `json:"links"` // how many were ranked
+	// mean of 1/rank; the rank is 1 + the drawn pairs with a higher score + half of those with the same
+	MRR  float64         `json:"mrr"`
+	Hits map[int]float64 `json:"hits"` // by K, of 1, 3, 10 and 50: share of ranks of at most K
+	AUC  float64         `json:"auc"`  // of links beside one drawn pair each
+	Loss float64         `json:"loss"` // mean binary cross-entropy
 }
 
 // NewRanking returns a Ranking of no link. bins is the resolution of the area under the curve.
@@ -88,7 +89,8 @@ func (r *Ranking) Read(v []int64) (Ranks, error) {
 	if n == 0 {
 		return Ranks{MRR: nan, AUC: nan, Loss: nan}, nil
 	}
-	out := Ranks{Links: n, MRR: Real(v[1+len(Hits):]) / float64(n), Loss: Real(v[1+len(Hits)+RealLen:]) / float64(n), Hits: make(map[int]float64)}
+	out := Ranks{Links: n, MRR: Real(v[1+len(Hits):]) / float64(n), Loss: Real(v[1+len(Hits)+RealLen:]) / float64(n),
+		Hits: make(map[int]float64)}
 	last := int64(0)
 	for k := range Hits {
 		if h := v[1+k]; h < last || h > n {

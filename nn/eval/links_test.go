@@ -9,7 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// TestRanking: figures are those of SciPy and scikit-learn for the same scores (testdata/links.py), whoever counts which link.
+// TestRanking: figures are those of SciPy and scikit-learn for the same scores (testdata/links.py), whoever counts
+// which link.
 func TestRanking(t *testing.T) {
 	b, err := os.ReadFile("testdata/links.json")
 	if err != nil {

@@ -10,16 +10,17 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap"
-// (average precision); all lie in [0, 1], and more is better. Of classes in order: "rank-mae" (by how many ranks a prediction
-// is off, on average; less is better) or "qwk" (quadratic weighted kappa, at most 1). Of numbers: "r2" (the share of the variance that is explained,
-// at most 1), or, in the units of the data, "mae" (mean absolute error) or "rmse" (root of the mean squared error), of which less is
-// better; of several columns their mean. Of links: "mrr" (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known
-// links of at most that rank) or "auc"; all lie in [0, 1].
+// Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or
+// "ap" (average precision); all lie in [0, 1], and more is better. Of classes in order: "rank-mae" (by how many ranks a
+// prediction is off, on average; less is better) or "qwk" (quadratic weighted kappa, at most 1). Of numbers: "r2" (the
+// share of the variance that is explained, at most 1), or, in the units of the data, "mae" (mean absolute error) or
+// "rmse" (root of the mean squared error), of which less is better; of several columns their mean. Of links: "mrr"
+// (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known links of at most that rank)
+// or "auc"; all lie in [0, 1].
 type Metric string
 
-// Auto is AUC if the rarer of two classes has under a quarter of the training labels, else accuracy (labels.Counts.Metric). What
-// is sent for AUC is an upper bound.
+// Auto is AUC if the rarer of two classes has under a quarter of the training labels, else accuracy
+// (labels.Counts.Metric). What is sent for AUC is an upper bound.
 const Auto Metric = "auto"
 
 // Validate returns an error where m is none of the metrics.
@@ -31,7 +32,8 @@ func (m Metric) Validate() error {
 	if m.OfNumbers() || m.OfLinks() || m.OfOrder() {
 		return nil
 	}
-	return fmt.Errorf(`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of classes in order "rank-mae" or "qwk", of numbers "r2", "mae" or "rmse", or of links "mrr" or "hits@10" (got %q)`, string(m))
+	return fmt.Errorf(
+		`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of classes in order "rank-mae" or "qwk", of numbers "r2", "mae" or "rmse", or of links "mrr" or "hits@10" (got %q)`, string(m))
 }
 
 // OfNumbers reports whether m measures predictions of numbers.
@@ -56,7 +58,8 @@ func (m Metric) Fits(k graph.TargetKind) error {
 		return fmt.Errorf("metric must be %s (got %s)", names, m)
 	}
 	if k == graph.Several && m.OfOrder() {
-		return fmt.Errorf("metric must be accuracy, micro-f1, macro-f1, auc or ap where a node may have several classes (got %s)", m)
+		return fmt.Errorf("metric must be accuracy, micro-f1, macro-f1, auc or ap where a node may have "+
+			"several classes (got %s)", m)
 	}
 	return nil
 }
@@ -82,9 +85,9 @@ func (m Metric) Gain(a, b float64) float64 {
 	return a - b
 }
 
-// StandardError returns about that of m over so many rows, where m is x. AUC and AP need the positives and negatives of each
-// ranking: that of AUC follows Hanley and McNeil (Radiology 143, 1982), of AP it is as of a fraction of the positives. The
-// rankings of several classes count as independent.
+// StandardError returns about that of m over so many rows, where m is x. AUC and AP need the positives and negatives of
+// each ranking: that of AUC follows Hanley and McNeil (Radiology 143, 1982), of AP it is as of a fraction of the
+// positives. The rankings of several classes count as independent.
 func (m Metric) StandardError(x, rows float64, sides ...[2]float64) float64 {
 	if m.Ranks() && len(sides) > 0 {
 		sum, n := 0.0, 0.0
@@ -117,8 +120,8 @@ func (m Metric) StandardError(x, rows float64, sides ...[2]float64) float64 {
 	return math.Sqrt(max(x*(1-x), 0) / rows)
 }
 
-// Text returns x as it is shown: a percentage of classes, else a number; "undefined" of a ranking of nodes that have one class
-// only, or "–" where there is nothing to measure.
+// Text returns x as it is shown: a percentage of classes, else a number; "undefined" of a ranking of nodes that have
+// one class only, or "–" where there is nothing to measure.
 func (m Metric) Text(x float64) string {
 	switch {
 	case x != x && m.Ranks():
@@ -133,8 +136,8 @@ func (m Metric) Text(x float64) string {
 	return fmt.Sprintf("%.4g", x)
 }
 
-// Within is Text of an AUC or AP that is known to within bound: only the digits that the bound supports, or a range if it is
-// over half a percent. NaN: the bound is not known, and whole percents are shown.
+// Within is Text of an AUC or AP that is known to within bound: only the digits that the bound supports, or a range if
+// it is over half a percent. NaN: the bound is not known, and whole percents are shown.
 func (m Metric) Within(x, bound float64) string {
 	if x != x || !m.Ranks() {
 		return m.Text(x)

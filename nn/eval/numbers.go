@@ -86,9 +86,10 @@ func (n *numbers) check() error {
 	for c, s := range n.sums {
 		rows := float64(n.rows)
 		apart := s[sumOver] + s[sumUnder]
-		if size := s[sumHigh] + s[sumLow]; apart*apart > rows*s[sumSquares]*(1+1e-6)+1e-6 || size*size > rows*s[sumAround]*(1+1e-6)+1e-6 {
-			return fmt.Errorf("eval: the sums of column %d must be those of %d rows (got %g with squares of %g, and %g with %g)",
-				c, n.rows, apart, s[sumSquares], size, s[sumAround])
+		if size := s[sumHigh] + s[sumLow]; apart*apart > rows*s[sumSquares]*(1+1e-6)+1e-6 ||
+			size*size > rows*s[sumAround]*(1+1e-6)+1e-6 {
+			return fmt.Errorf("eval: the sums of column %d must be those of %d rows (got %g with squares of "+
+				"%g, and %g with %g)", c, n.rows, apart, s[sumSquares], size, s[sumAround])
 		}
 	}
 	return nil
@@ -139,7 +140,8 @@ func (n *numbers) column(m Metric, c int) (x, err float64) {
 		return x, math.Sqrt(max(v, 0)) / all
 	case "rmse":
 		x = math.Sqrt(square)
-		return unit * x, unit * math.Sqrt(max(s[sumErrors4]/rows-square*square, 0)/rows) / max(2*x, math.SmallestNonzeroFloat32)
+		return unit * x, unit * math.Sqrt(max(s[sumErrors4]/rows-square*square, 0)/rows) / max(2*x,
+			math.SmallestNonzeroFloat32)
 	default: // mae
 		x = (s[sumOver] + s[sumUnder]) / rows
 	}

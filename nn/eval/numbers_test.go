@@ -52,11 +52,12 @@ func unitsFrom(c numberCase) (units []graph.Unit) {
 // standardise returns predictions and targets of a case in units.
 func standardise(c numberCase, units []graph.Unit) (mat.Dense, graph.Labels) {
 	scores := graph.Labels{Classes: c.Columns, Values: c.Scores}.Standardised(units)
-	return mat.View(len(c.Scores)/c.Columns, c.Columns, scores.Values), graph.Labels{Classes: c.Columns, Values: c.Values}.Standardised(units)
+	return mat.View(len(c.Scores)/c.Columns, c.Columns, scores.Values),
+		graph.Labels{Classes: c.Columns, Values: c.Values}.Standardised(units)
 }
 
-// TestNumberMetricsMatchSklearn: metrics are those of scikit-learn, of numbers as they are and of standardised ones, over all
-// rows and as sums of the rows of several peers.
+// TestNumberMetricsMatchSklearn: metrics are those of scikit-learn, of numbers as they are and of standardised ones,
+// over all rows and as sums of the rows of several peers.
 func TestNumberMetricsMatchSklearn(t *testing.T) {
 	for name, c := range numberCases(t) {
 		for _, units := range [][]graph.Unit{nil, unitsFrom(c)} {
@@ -65,7 +66,8 @@ func TestNumberMetricsMatchSklearn(t *testing.T) {
 				near := func(what string, got float64) {
 					t.Helper()
 					if want := c.Want[m]; math.Abs(got-want) > 2e-6*max(1, math.Abs(want)) {
-						t.Errorf("%s, standardised %t, %s, %s: %v, scikit-learn has %v", name, units != nil, m, what, got, want)
+						t.Errorf("%s, standardised %t, %s, %s: %v, scikit-learn has %v", name, units != nil, m, what,
+							got, want)
 					}
 				}
 				near("exact", exactly(m, scores, labels, nil))
@@ -171,7 +173,8 @@ func TestMetricOfKind(t *testing.T) {
 			t.Errorf("%s: 0.6 better than 0.5: %t", m, better)
 		}
 	}
-	if Metric("auc").Fits(graph.Numbers) == nil || Metric("auc").Fits(graph.Several) != nil || Metric("auc").Gain(0.6, 0.5) <= 0 {
+	if Metric("auc").Fits(graph.Numbers) == nil || Metric("auc").Fits(graph.Several) != nil ||
+		Metric("auc").Gain(0.6, 0.5) <= 0 {
 		t.Error("auc is a metric of classes alone, of which more is better")
 	}
 	for _, bad := range []Metric{"pinball", "pinball@0.9", "R2"} {

@@ -11,8 +11,8 @@ const MostOrdered = 50
 // Plain reports whether m is written as a number, not in percent.
 func (m Metric) Plain() bool { return m.OfNumbers() || m.OfOrder() }
 
-// Median returns the first class up to which, from class 0 on, the probabilities of a row of logits, by softmax, reach one
-// half: of ordered classes the one that is expected to be the fewest ranks off.
+// Median returns the first class up to which, from class 0 on, the probabilities of a row of logits, by softmax, reach
+// one half: of ordered classes the one that is expected to be the fewest ranks off.
 func Median(row []float32) int {
 	top, all := float64(row[ArgMax(row)]), 0.0
 	for _, x := range row {
@@ -58,9 +58,9 @@ func (c *MetricCounts) apart(is, said int, nodes int64) {
 // RankMAE returns by how many ranks predictions of ordered classes are off, on average; 0 without rows.
 func (c *MetricCounts) RankMAE() float64 { return ratio(float64(c.far()[0]), float64(c.n[0])) }
 
-// QWK returns the quadratic weighted kappa of ordered classes: 1 − Σ(i−j)²·O_ij / Σ(i−j)²·E_ij, where O counts the rows of
-// class i that are said to be of class j and E what is expected of the same marginals by chance (Cohen, Psychological
-// Bulletin 1968). It is 0 where all rows have, and get, one class.
+// QWK returns the quadratic weighted kappa of ordered classes: 1 − Σ(i−j)²·O_ij / Σ(i−j)²·E_ij, where O counts the rows
+// of class i that are said to be of class j and E what is expected of the same marginals by chance (Cohen,
+// Psychological Bulletin 1968). It is 0 where all rows have, and get, one class.
 func (c *MetricCounts) QWK() float64 {
 	expected := 0.0
 	for i := range c.classes {

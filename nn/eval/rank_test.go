@@ -111,7 +111,8 @@ func exactly(m Metric, scores mat.Dense, labels graph.Labels, rows []int32) floa
 	return sum / n
 }
 
-// TestWithin: an AP of many equal scores that few bins cannot tell apart is not printed to digits that they do not know.
+// TestWithin: an AP of many equal scores that few bins cannot tell apart is not printed to digits that they do not
+// know.
 func TestWithin(t *testing.T) {
 	scores, labels := mat.New(10, 2), graph.Labels{Classes: 2, Class: []int32{0, 0, 0, 0, 0, 0, 1, 1, 0, 1}}
 	for i := range 10 {
@@ -130,7 +131,8 @@ func TestWithin(t *testing.T) {
 			t.Errorf("%d bins: %s, off by at most %v", c.bins, text, n.APBound())
 		}
 	}
-	for bound, want := range map[float64]string{0: "31.97 %", 5e-5: "31.97 %", 6e-5: "32.0 %", 5e-4: "32.0 %", 0.004: "32 %", 0.0148: "30 to 34 %"} {
+	for bound, want := range map[float64]string{0: "31.97 %", 5e-5: "31.97 %", 6e-5: "32.0 %", 5e-4: "32.0 %",
+		0.004: "32 %", 0.0148: "30 to 34 %"} {
 		if got := Metric("ap").Within(0.3197, bound); got != want {
 			t.Errorf("0.3197 within %v is %s, must be %s", bound, got, want)
 		}
@@ -140,8 +142,8 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-// TestRareByHand: AUC and AP of few positives with many ties are those computed by hand, of either class, over one set of rows
-// or several; a ranking of one class is undefined.
+// TestRareByHand: AUC and AP of few positives with many ties are those computed by hand, of either class, over one set
+// of rows or several; a ranking of one class is undefined.
 func TestRareByHand(t *testing.T) {
 	// Scores of class 1 less those of class 0; positives are +. From the top: 9: +; 2: + − −; 0: + and six −; −7: −.
 	scores := mat.New(12, 2)
@@ -165,7 +167,8 @@ func TestRareByHand(t *testing.T) {
 		want   float64
 	}{{"auc", labels, auc}, {"ap", labels, ap}, {"auc", first, auc}, {"ap", first, other}} {
 		whole := c.m.Pooled(Scored{scores, c.labels, nil})
-		parts := c.m.Pooled(Scored{scores, c.labels, rows[:5]}, Scored{scores, c.labels, rows[5:]}, Scored{scores, c.labels, []int32{}})
+		parts := c.m.Pooled(Scored{scores, c.labels, rows[:5]}, Scored{scores, c.labels, rows[5:]},
+			Scored{scores, c.labels, []int32{}})
 		binned := binnedCounts(c.m, scores, c.labels, rows)
 		for _, got := range []float64{whole, parts, exactly(c.m, scores, c.labels, nil), c.m.Of(&binned)} {
 			if math.Abs(got-c.want) > 1e-12 {
@@ -183,7 +186,8 @@ func TestRareByHand(t *testing.T) {
 	}
 }
 
-// TestRankingError: the standard error of AUC is that of Hanley and McNeil, that of AP of the positives, whatever the rest is.
+// TestRankingError: the standard error of AUC is that of Hanley and McNeil, that of AP of the positives, whatever the
+// rest is.
 func TestRankingError(t *testing.T) {
 	for _, c := range []struct {
 		m     Metric

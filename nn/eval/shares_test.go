@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestShares: logits move to the shares of a site, a node's own label does not change its own logits, and a site without
-// validation nodes keeps its logits.
+// TestShares: logits move to the shares of a site, a node's own label does not change its own logits, and a site
+// without validation nodes keeps its logits.
 func TestShares(t *testing.T) {
 	class := []int32{0, 0, 0, 0, 1, -1, -1}
 	moved := func(class []int32) mat.Dense {

@@ -25,22 +25,24 @@ const (
 )
 
 // Sheet is the layout of what the rows of a set add to the figures of a model, as whole numbers that peers sum exactly:
-// rows, right ones, the confusion matrix or, of more than 50 classes or several a node, TP, FP and FN of each class; of two
-// classes, or with a Goal of each of several, positives and negatives in bins of calibrated log-odds; reliability before and
-// after calibration, of several classes a node of each. Each row
-// is rounded by itself, so the sums do not depend on which peer has which rows. Of numbers these are rows and sums of errors
-// (numbers), which add up within the rounding of float64.
+// rows, right ones, the confusion matrix or, of more than 50 classes or several a node, TP, FP and FN of each class; of
+// two classes, or with a Goal of each of several, positives and negatives in bins of calibrated log-odds; reliability
+// before and after calibration, of several classes a node of each. Each row
+// is rounded by itself, so the sums do not depend on which peer has which rows. Of numbers these are rows and sums of
+// errors (numbers), which add up within the rounding of float64.
 type Sheet struct {
 	none           graph.Labels
 	matrix         bool
 	curves         int // rankings: of two classes 1, of several a node with a Goal one a class
 	cells          int // of the matrix, or of the classes
 	curveAt, trust int // where these begin
-	reliable       int // tables of reliability, before calibration and after: of several classes a node one a class, else one
-	size           int
+	// tables of reliability, before calibration and after: of several classes a node one a class, else one
+	reliable int
+	size     int
 }
 
-// NewSheet returns the sheet of rows labelled like labels, from which thresholds are chosen for g, the zero Goal being none.
+// NewSheet returns the sheet of rows labelled like labels, from which thresholds are chosen for g, the zero Goal being
+// none.
 func NewSheet(labels graph.Labels, g Goal) Sheet {
 	c := labels.Classes
 	if labels.Kind() == graph.Numbers {
@@ -139,8 +141,8 @@ func note(trust []int64, p float64, right bool) {
 	t[2] += int64(math.RoundToEven(p * fine))
 }
 
-// Probabilities writes to dst those of a row of logits divided by their temperatures, [C]: by softmax or, where a node may
-// have several classes, by the sigmoid.
+// Probabilities writes to dst those of a row of logits divided by their temperatures, [C]: by softmax or, where a node
+// may have several classes, by the sigmoid.
 func Probabilities(dst []float64, row []float32, several bool, temperatures Temperatures) {
 	top, sum := float64(slices.Max(row)), 0.0
 	for k, x := range row {
@@ -175,8 +177,8 @@ func Mirrored(cut float64) float64 {
 	return min(math.Nextafter(-cut, math.Inf(1)), math.MaxFloat64)
 }
 
-// Decided returns logits (N×C) by which, without cuts, those classes are predicted that these cuts say of logits. Without
-// cuts it is logits.
+// Decided returns logits (N×C) by which, without cuts, those classes are predicted that these cuts say of logits.
+// Without cuts it is logits.
 func (c Cuts) Decided(logits mat.Dense, temperatures Temperatures) mat.Dense {
 	if len(c) == 0 {
 		return logits
@@ -201,8 +203,9 @@ func logOddsOf(row []float32, k int, temperatures Temperatures, several bool) fl
 	return (float64(row[1]) - float64(row[0])) / temperatures.Of(k)
 }
 
-// CurveEdge returns the least log-odds of a bin: equal widths of x/(2+|x|), which are as fine as bins of the probability at
-// ½ and can tell apart the scores of a sure model. The first bin has no edge below it, one beyond the last none above.
+// CurveEdge returns the least log-odds of a bin: equal widths of x/(2+|x|), which are as fine as bins of the
+// probability at ½ and can tell apart the scores of a sure model. The first bin has no edge below it, one beyond the
+// last none above.
 func CurveEdge(bin int) float64 {
 	u := 2*float64(bin)/CurveBins - 1
 	switch {
@@ -246,7 +249,8 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 		}
 		t.fromMatrix()
 		if n[0] != v[0] || n[1] != v[1] {
-			return nil, fmt.Errorf("eval: a confusion matrix must have %d rows, %d of them right (got %d and %d)", v[0], v[1], n[0], n[1])
+			return nil, fmt.Errorf("eval: a confusion matrix must have %d rows, %d of them right (got %d and %d)", v[0],
+				v[1], n[0], n[1])
 		}
 	} else {
 		copy(n[perRow:perRow+s.cells], v[perRow:s.curveAt])
@@ -333,7 +337,8 @@ func (t *Table) Of(m Metric) float64 {
 	switch {
 	case t.numbers != nil && m.OfNumbers():
 		return t.numbers.of(m)
-	case t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 || t.cut && m == "accuracy" || t.numbers != nil || m.OfNumbers() || m.OfOrder() && !t.counts.ordered:
+	case t.Rows() == 0 || m.Ranks() && t.counts.bins == 0 || t.cut && m == "accuracy" || t.numbers != nil ||
+		m.OfNumbers() || m.OfOrder() && !t.counts.ordered:
 		return math.NaN()
 	}
 	return m.Of(&t.counts)
@@ -347,9 +352,11 @@ func (t *Table) Bound(m Metric) float64 {
 	return t.counts.bound(m)
 }
 
-// Baseline returns what m is where each row gets the class that most training rows have, the first of several; of rows with
-// several classes those that more than half of the training rows have, ordered classes under rank-mae their median. train has the training rows by class, of so many
-// with a label. Numbers are predicted by the mean of the training rows. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not say.
+// Baseline returns what m is where each row gets the class that most training rows have, the first of several; of rows
+// with several classes those that more than half of the training rows have, ordered classes under rank-mae their
+// median. train has the training rows by class, of so many with a label. Numbers are predicted by the mean of the
+// training rows. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not
+// say.
 func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 	if t.numbers != nil {
 		mean := t.numbers.baseline()
@@ -388,10 +395,10 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 	return m.Of(&c)
 }
 
-// Errors returns the expected calibration error before and after calibration: the mean, over ten bins of the probability of
-// the predicted class, of the distance between that probability and the fraction that is right (Guo et al., On Calibration of
-// Modern Neural Networks, ICML 2017, eq. 3). Of rows with several classes it is the mean over classes, so that one that is
-// overconfident does not offset another that is underconfident. Without rows both are NaN.
+// Errors returns the expected calibration error before and after calibration: the mean, over ten bins of the
+// probability of the predicted class, of the distance between that probability and the fraction that is right (Guo et
+// al., On Calibration of Modern Neural Networks, ICML 2017, eq. 3). Of rows with several classes it is the mean over
+// classes, so that one that is overconfident does not offset another that is underconfident. Without rows both are NaN.
 func (t *Table) Errors() (before, after float64) { return expected(t.before), expected(t.after) }
 
 func expected(trust []int64) float64 {
@@ -406,8 +413,8 @@ func expected(trust []int64) float64 {
 	return apart / all
 }
 
-// Cut returns the table where classes are predicted from those cuts on: of two class 1, of several a node each. Of several,
-// the counts do not say which decisions belong to one row: such a table has no accuracy. Without cuts it is t.
+// Cut returns the table where classes are predicted from those cuts on: of two class 1, of several a node each. Of
+// several, the counts do not say which decisions belong to one row: such a table has no accuracy. Without cuts it is t.
 func (t *Table) Cut(at Cuts) *Table {
 	if len(at) == 0 {
 		return t
@@ -435,7 +442,8 @@ func (t *Table) Cut(at Cuts) *Table {
 	return &cut
 }
 
-// from returns how many rows have the class of ranking k in that bin or a higher one, have it not, and have it in a lower one.
+// from returns how many rows have the class of ranking k in that bin or a higher one, have it not, and have it in a
+// lower one.
 func (t *Table) from(k, bin int) (right, wrong, missed int64) {
 	curve := t.counts.curve(k)
 	for b := range CurveBins {

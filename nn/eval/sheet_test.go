@@ -10,7 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// drawnRows returns logits and labels of n rows: those of the label's class are larger, by scale. Some rows have no label.
+// drawnRows returns logits and labels of n rows: those of the label's class are larger, by scale. Some rows have no
+// label.
 func drawnRows(n, classes int, multi bool, scale float64) (mat.Dense, graph.Labels) {
 	key, logits, l := rng.New(3), mat.New(n, classes), graph.Labels{Classes: classes}
 	for i := range n {
@@ -36,7 +37,8 @@ func drawnRows(n, classes int, multi bool, scale float64) (mat.Dense, graph.Labe
 	return logits, l
 }
 
-// TestSheetsAddUp: the figures of rows in several parts are those of all of them, to the bit, and those that Counts has.
+// TestSheetsAddUp: the figures of rows in several parts are those of all of them, to the bit, and those that Counts
+// has.
 func TestSheetsAddUp(t *testing.T) {
 	for _, c := range []struct {
 		classes int
@@ -75,7 +77,8 @@ func TestSheetsAddUp(t *testing.T) {
 				t.Errorf("%+v: %s %v, must be %v", c, m, got, want)
 			}
 		}
-		if got, want := table.Of("auc"), counts.AUC(); s.curves > 0 && math.Abs(got-want) > 0.005 || s.curves == 0 && got == got {
+		if got, want := table.Of("auc"), counts.AUC(); s.curves > 0 && math.Abs(got-want) > 0.005 ||
+			s.curves == 0 && got == got {
 			t.Errorf("%+v: AUC %v, near %v", c, got, want)
 		}
 		whole[0]++
@@ -85,8 +88,8 @@ func TestSheetsAddUp(t *testing.T) {
 	}
 }
 
-// TestCalibration: probabilities of logits that are five times too large, or too small, fit after calibration; classes stay,
-// and few rows that are all right do not become certain.
+// TestCalibration: probabilities of logits that are five times too large, or too small, fit after calibration; classes
+// stay, and few rows that are all right do not become certain.
 func TestCalibration(t *testing.T) {
 	for _, multi := range []bool{false, true} {
 		for _, scale := range []float64{0.2, 1, 5} {
@@ -103,7 +106,8 @@ func TestCalibration(t *testing.T) {
 			temperatures := fit(logits, labels)
 			for k := range 3 {
 				if math.Abs(temperatures.Of(k)/scale-1) > 0.1 || len(temperatures.Classes) != 3 && multi {
-					t.Errorf("several classes %t: temperatures %v of logits that are %v times too large", multi, temperatures, scale)
+					t.Errorf("several classes %t: temperatures %v of logits that are %v times too large", multi,
+						temperatures, scale)
 				}
 			}
 			s := NewSheet(labels, Goal{})
@@ -124,7 +128,8 @@ func TestCalibration(t *testing.T) {
 		}
 	}
 	few := mat.Dense{Rows: 2, Cols: 2, Stride: 2, Data: []float32{1, 0, 0, 1}}
-	if temperatures := fit(few, graph.Labels{Classes: 2, Class: []int32{0, 1}}); temperatures.Shared < 0.2 || temperatures.Shared >= 1 {
+	if temperatures := fit(few, graph.Labels{Classes: 2, Class: []int32{0, 1}}); temperatures.Shared < 0.2 ||
+		temperatures.Shared >= 1 {
 		t.Errorf("temperature %v of two rows that are right, must be near 1", temperatures)
 	}
 }
@@ -137,8 +142,8 @@ func fit(logits mat.Dense, labels graph.Labels) Temperatures {
 	return FitTemperatures(v, labels.Kind(), labels.Classes)
 }
 
-// TestTemperaturesOfSeveral: logits of several classes that are too large by different factors fit by a temperature each; a
-// class that nine rows have, or have not, gets the shared one.
+// TestTemperaturesOfSeveral: logits of several classes that are too large by different factors fit by a temperature
+// each; a class that nine rows have, or have not, gets the shared one.
 func TestTemperaturesOfSeveral(t *testing.T) {
 	scales := []float64{0.3, 1, 4, 4, 4}
 	logits, labels := drawnRows(6000, len(scales), true, 1)
@@ -217,8 +222,8 @@ func tableOf(t *testing.T, logits mat.Dense, labels graph.Labels) *Table {
 	return table
 }
 
-// TestIntervals: the bootstrap interval of an accuracy is the normal one within a fifth of its width, the same for the same
-// key, and that of a ranking has the ranking in it.
+// TestIntervals: the bootstrap interval of an accuracy is the normal one within a fifth of its width, the same for the
+// same key, and that of a ranking has the ranking in it.
 func TestIntervals(t *testing.T) {
 	logits, labels := drawnRows(2000, 2, false, 1)
 	table := tableOf(t, logits, labels)
@@ -255,7 +260,8 @@ func TestBinomial(t *testing.T) {
 		}
 		variance := mean * (1 - c.p)
 		if math.Abs(sum/draws) > 4*math.Sqrt(variance/draws) || math.Abs(squares/draws/variance-1) > 0.08 {
-			t.Errorf("%d × %v: mean %v off, variance %v, must be 0 and %v", c.n, c.p, sum/draws, squares/draws, variance)
+			t.Errorf("%d × %v: mean %v off, variance %v, must be 0 and %v", c.n, c.p, sum/draws, squares/draws,
+				variance)
 		}
 	}
 }
@@ -305,8 +311,8 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestThresholdsOfSeveral: of several classes a node each has the threshold with its best F1, a class that no row has that of
-// even odds, and the counts are those of logits that are decided by the thresholds.
+// TestThresholdsOfSeveral: of several classes a node each has the threshold with its best F1, a class that no row has
+// that of even odds, and the counts are those of logits that are decided by the thresholds.
 func TestThresholdsOfSeveral(t *testing.T) {
 	logits, labels := drawnRows(900, 4, true, 2)
 	for i := range logits.Rows {

@@ -33,8 +33,8 @@ func (t Temperatures) Of(k int) float64 {
 	return 1
 }
 
-// Likelihoods returns how many numbers WriteLikelihoods writes of labels of that kind and so many classes, and how many of
-// them, the first, may exceed the number of all rows.
+// Likelihoods returns how many numbers WriteLikelihoods writes of labels of that kind and so many classes, and how many
+// of them, the first, may exceed the number of all rows.
 func Likelihoods(k graph.TargetKind, classes int) (numbers, wide int) {
 	if k != graph.Several {
 		return gridSize, gridSize
@@ -42,9 +42,9 @@ func Likelihoods(k graph.TargetKind, classes int) (numbers, wide int) {
 	return (gridSize+1)*classes + 1, gridSize * classes
 }
 
-// WriteLikelihoods writes to v the negative log-likelihood of the labels at each temperature of the grid, in units of 2⁻¹⁶;
-// each row is rounded by itself. Of several classes a node it does so class by class, and appends how many rows have each
-// class, and the number of rows. Numbers have no likelihood.
+// WriteLikelihoods writes to v the negative log-likelihood of the labels at each temperature of the grid, in units of
+// 2⁻¹⁶; each row is rounded by itself. Of several classes a node it does so class by class, and appends how many rows
+// have each class, and the number of rows. Numbers have no likelihood.
 func WriteLikelihoods(v []int64, logits mat.Dense, labels graph.Labels) {
 	numbers, wide := Likelihoods(labels.Kind(), labels.Classes)
 	clear(v[:numbers])
@@ -93,9 +93,9 @@ func binaryLossAt(x float32, positive bool, temperature float64) float64 {
 	return max(z, 0) + math.Log1p(math.Exp(-math.Abs(z))) // log(1+e^z)
 }
 
-// FitTemperatures returns those that fit best, from sums of WriteLikelihoods over validation rows (temperature scaling: Guo
-// et al., ICML 2017, §4.2). They lie in [1/64, 8]; without rows Shared is 1. A class with fewer than 10 positive or fewer than
-// 10 negative rows gets Shared.
+// FitTemperatures returns those that fit best, from sums of WriteLikelihoods over validation rows (temperature scaling:
+// Guo et al., ICML 2017, §4.2). They lie in [1/64, 8]; without rows Shared is 1. A class with fewer than 10 positive or
+// fewer than 10 negative rows gets Shared.
 func FitTemperatures(v []int64, k graph.TargetKind, classes int) (t Temperatures) {
 	if k != graph.Several {
 		t.Shared = fitted(v, 1)
@@ -118,8 +118,8 @@ func FitTemperatures(v []int64, k graph.TargetKind, classes int) (t Temperatures
 }
 
 // fitted is the temperature of the lowest point of the grid, refined by the parabola through it and its neighbours over
-// log T, rounded to four digits. A prior of one observation, (ln T/usual)²/2, keeps it near the usual one where there are few
-// rows, or where all are right.
+// log T, rounded to four digits. A prior of one observation, (ln T/usual)²/2, keeps it near the usual one where there
+// are few rows, or where all are right.
 func fitted(v []int64, usual float64) float64 {
 	at := func(k int) float64 {
 		x := math.Log(gridTemperature(k) / usual)

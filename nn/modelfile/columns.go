@@ -79,7 +79,8 @@ func SameColumns(spec nn.Spec, model, other []byte) error {
 		case got.name != must.name:
 			return fmt.Errorf("column %d must be %q, as in the model (got %q)", i+1, must.name, got.name)
 		case got.how != must.how:
-			return fmt.Errorf("column %q must become features as in the model, by %.200s (got %.200s)", must.name, must.how, got.how)
+			return fmt.Errorf("column %q must become features as in the model, by %.200s (got %.200s)", must.name,
+				must.how, got.how)
 		}
 	}
 	if n := len(columns[0]); len(columns[1]) > n {

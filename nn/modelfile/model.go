@@ -38,8 +38,9 @@ type Card struct {
 	Test    float64         `json:"test"`              // in [0, 1]
 	Rounds  int             `json:"rounds,omitempty"`
 
-	Temperature  float64   `json:"temperature,omitempty"`  // by which logits are divided for probabilities; 0: 1
-	Temperatures []float64 `json:"temperatures,omitempty"` // of several classes a node, [C]: those of each; nil: Temperature
+	Temperature float64 `json:"temperature,omitempty"` // by which logits are divided for probabilities; 0: 1
+	// of several classes a node, [C]: those of each; nil: Temperature
+	Temperatures []float64 `json:"temperatures,omitempty"`
 	// of two classes, the one that figures of one class are of (empty = the second)
 	Positive string `json:"positive,omitempty"`
 	// log-odds, at the temperature, from which on class 1, of two, is predicted (nil = 0)
@@ -89,8 +90,8 @@ func Write(path string, m *nn.Model, card Card) error {
 	return disk.WriteFile(disk.OS{}, path, 0o600, b)
 }
 
-// Fingerprint returns the SHA-256 of the file that Write writes of m and its card, by which peers know that they have the
-// same one.
+// Fingerprint returns the SHA-256 of the file that Write writes of m and its card, by which peers know that they have
+// the same one.
 func Fingerprint(m *nn.Model, card Card) ([32]byte, error) {
 	b, err := encodeModel(m, card)
 	if err != nil {
@@ -236,7 +237,8 @@ func (c Card) check(spec nn.Spec) error {
 		n    int
 	}{{"thresholds", len(c.Thresholds)}, {"temperatures", len(c.Temperatures)}} {
 		if list.n > 0 && (list.n != spec.Classes || spec.Kind() != graph.Several) {
-			return fmt.Errorf("%s must be %d, one for each of several classes (got %d in task %s)", list.name, spec.Classes, list.n, spec.Task)
+			return fmt.Errorf("%s must be %d, one for each of several classes (got %d in task %s)", list.name,
+				spec.Classes, list.n, spec.Task)
 		}
 	}
 	for k, t := range c.Temperatures {

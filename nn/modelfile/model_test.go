@@ -40,16 +40,18 @@ func specs(t *testing.T) map[string]nn.Spec {
 		Layers: []nn.LayerSpec{{Conv: "gcn", In: 9, Out: 6, Hops: 1, BatchNorm: true, Act: "relu", Head: []int{3}}},
 	}
 	all["mlp, scores"] = nn.Spec{
-		Task: "single", Features: 9, Classes: 3, LayerOutput: "scores", Encoder: nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 7, Dropout: 0.5},
-		Layers: []nn.LayerSpec{{Conv: "sage", In: 3, Out: 8, Hops: 1, Act: "relu", Head: []int{3}}},
+		Task: "single", Features: 9, Classes: 3, LayerOutput: "scores",
+		Encoder: nn.EncoderSpec{Kind: "mlp", Out: 3, Hidden: 7, Dropout: 0.5},
+		Layers:  []nn.LayerSpec{{Conv: "sage", In: 3, Out: 8, Hops: 1, Act: "relu", Head: []int{3}}},
 	}
 	return all
 }
 
 func exampleCard() Card {
 	return Card{
-		Dataset: "cora", Nodes: 2708, Edges: 10556, Method: "layer-wise", Peers: 4, Seed: 1, Setting: json.RawMessage(`{"rounds":200}`),
-		Metric: "accuracy", Val: 0.1, Test: 1.0 / 3, Rounds: 400, Bytes: map[string]int64{"reduce": 12, "halo": 7},
+		Dataset: "cora", Nodes: 2708, Edges: 10556, Method: "layer-wise", Peers: 4, Seed: 1,
+		Setting: json.RawMessage(`{"rounds":200}`), Metric: "accuracy", Val: 0.1, Test: 1.0 / 3, Rounds: 400,
+		Bytes:   map[string]int64{"reduce": 12, "halo": 7},
 		Classes: []string{"a", "ß", "<c>"}, Encoding: []byte(`{"columns":[]}`),
 	}
 }
@@ -152,13 +154,16 @@ func TestReadModelRefuses(t *testing.T) {
 		"unknown in spec": {func(a *archive) { a.meta["spec"] = `{"tusk":1}` }, "tusk"},
 		"bad spec":        {func(a *archive) { a.meta["spec"] = `{"task":"none"}` }, "task must be"},
 		"classes":         {func(a *archive) { a.meta["classes"] = `["a"]` }, "class names must be 3"},
-		"temperatures":    {func(a *archive) { a.meta["card"] = `{"temperatures":[1,1,1]}` }, "temperatures must be 3, one for each of several classes (got 3 in task single)"},
-		"missing":         {func(a *archive) { a.tensors = a.tensors[1:] }, "is missing"},
-		"extra":           {func(a *archive) { a.tensors = append(a.tensors, tensor{"zzz", []int{1, 1}, []float32{1}}) }, `"zzz" is none`},
-		"shape":           {func(a *archive) { slices.Reverse(a.tensors[1].shape) }, "the shape of tensor"},
-		"NaN":             {func(a *archive) { a.tensors[0].data[2] = float32(math.NaN()) }, "NaN at place 2"},
+		"temperatures": {func(a *archive) { a.meta["card"] = `{"temperatures":[1,1,1]}` },
+			"temperatures must be 3, one for each of several classes (got 3 in task single)"},
+		"missing": {func(a *archive) { a.tensors = a.tensors[1:] }, "is missing"},
+		"extra": {func(a *archive) { a.tensors = append(a.tensors, tensor{"zzz", []int{1, 1}, []float32{1}}) },
+			`"zzz" is none`},
+		"shape": {func(a *archive) { slices.Reverse(a.tensors[1].shape) }, "the shape of tensor"},
+		"NaN":   {func(a *archive) { a.tensors[0].data[2] = float32(math.NaN()) }, "NaN at place 2"},
 		"huge spec": {func(a *archive) {
-			a.meta["spec"] = strings.NewReplacer(`"out":16`, `"out":16777215`, `"in":16`, `"in":16777215`).Replace(a.meta["spec"])
+			a.meta["spec"] = strings.NewReplacer(`"out":16`, `"out":16777215`, `"in":16`,
+				`"in":16777215`).Replace(a.meta["spec"])
 		}, "far more"},
 	} {
 		a, err := decode(good)
@@ -207,7 +212,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestCardOfSeveral: a card has one temperature above 0 for each of several classes a node; without them the shared one.
+// TestCardOfSeveral: a card has one temperature above 0 for each of several classes a node; without them the shared
+// one.
 func TestCardOfSeveral(t *testing.T) {
 	spec, err := nn.Preset("gcn", "multi", 5, 3, 8, 1)
 	if err != nil {
@@ -217,11 +223,12 @@ func TestCardOfSeveral(t *testing.T) {
 		card Card
 		want string
 	}{
-		"nothing is wrong": {Card{Temperature: 2, Temperatures: []float64{0.5, 1, 4}, Thresholds: []float64{0, 1, 2}}, ""},
-		"of before":        {Card{Temperature: 2}, ""},
-		"too few":          {Card{Temperatures: []float64{0.5, 1}}, "temperatures must be 3"},
-		"not above 0":      {Card{Temperatures: []float64{0.5, 0, 1}}, "the temperature of class 1 must be above 0 (got 0)"},
-		"thresholds":       {Card{Thresholds: []float64{0}}, "thresholds must be 3"},
+		"nothing is wrong": {Card{Temperature: 2, Temperatures: []float64{0.5, 1, 4}, Thresholds: []float64{0, 1, 2}},
+			""},
+		"of before":   {Card{Temperature: 2}, ""},
+		"too few":     {Card{Temperatures: []float64{0.5, 1}}, "temperatures must be 3"},
+		"not above 0": {Card{Temperatures: []float64{0.5, 0, 1}}, "the temperature of class 1 must be above 0 (got 0)"},
+		"thresholds":  {Card{Thresholds: []float64{0}}, "thresholds must be 3"},
 	} {
 		m, err := nn.New(spec, rng.New(1))
 		if err != nil {
@@ -237,14 +244,15 @@ func TestCardOfSeveral(t *testing.T) {
 			t.Errorf("%s: the error must contain %q (got %v)", text, c.want, err)
 		case c.want == "" && (err != nil || !reflect.DeepEqual(card, c.card)):
 			t.Errorf("%s: card %+v, error %v", text, card, err)
-		case c.want == "" && card.Calibration().Of(2) != map[bool]float64{true: 4, false: 2}[c.card.Temperatures != nil]:
+		case c.want == "" && card.Calibration().Of(2) != map[bool]float64{true: 4,
+			false: 2}[c.card.Temperatures != nil]:
 			t.Errorf("%s: class 2 has temperature %v", text, card.Calibration().Of(2))
 		}
 	}
 }
 
-// TestLinksHaveNoClasses: a file of a model of links that names the classes of its nodes, as programs of before wrote it, is
-// read without them.
+// TestLinksHaveNoClasses: a file of a model of links that names the classes of its nodes, as programs of before wrote
+// it, is read without them.
 func TestLinksHaveNoClasses(t *testing.T) {
 	spec, err := nn.Preset("gcn", "multi", 5, 8, 8, 1)
 	if err != nil {

@@ -99,7 +99,8 @@ func decode(file []byte) (archive, error) {
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > uint64(len(file)-8) {
-		return archive{}, fmt.Errorf("modelfile: must be a whole safetensors file: the header must fit in its %d bytes (got %d)", len(file), n)
+		return archive{}, fmt.Errorf("modelfile: must be a whole safetensors file: the header must fit in its "+
+			"%d bytes (got %d)", len(file), n)
 	}
 	data := file[8+n:]
 	meta, entries, err := parseHeader(file[8 : 8+n])
@@ -130,8 +131,8 @@ func decode(file []byte) (archive, error) {
 		at = e.end
 	}
 	if at != int64(len(data)) {
-		return archive{}, fmt.Errorf("modelfile: the file must end with its last tensor, at byte %d (got %d more bytes)",
-			at, int64(len(data))-at)
+		return archive{}, fmt.Errorf("modelfile: the file must end with its last tensor, at byte %d "+
+			"(got %d more bytes)", at, int64(len(data))-at)
 	}
 	return a, nil
 }

@@ -103,35 +103,39 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Fatalf("the file that the others break: %v", err)
 	}
 	for want, b := range map[string][]byte{
-		"at least 8":                    []byte("1234567"),
-		"must fit in its":               {255, 255, 255, 255, 255, 255, 255, 255, '{', '}'},
-		"starts with {":                 file(" {}", 0),
-		"in UTF-8":                      file("{\"\xff\":1}", 0),
-		"JSON object":                   file("{"+one+",}", 4),
-		"comes twice":                   file("{"+one+","+one+"}", 4),
-		"x comes twice":                 file(`{"__metadata__":{"x":"1","x":"2"}}`, 0),
-		"shape comes twice":             file(`{"a":{"shape":[1],"shape":[1],"dtype":"F32","data_offsets":[0,4]}}`, 4),
-		"__metadata__ comes":            file(`{"__metadata__":{},"__metadata__":{}}`, 0),
-		"must be a string":              file(`{"__metadata__":{"x":1}}`, 0),
-		"(got \"I64\")":                 file(`{"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}`, 8),
-		"unknown key":                   file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}}`, 4),
-		"must have dtype, shape":        file(`{"a":{"dtype":"F32","shape":[1]}}`, 4),
-		"got 2 more bytes":              file("{"+one+"}", 6),
-		"end within 3":                  file("{"+one+"}", 3),
-		"must begin at 0":               file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8),
-		"must begin at 4":               file("{"+one+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}`, 6),
-		"shape [2] has 4":               file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 4),
-		"F16 and shape [2] has 5":       file(`{"a":{"dtype":"F16","shape":[2],"data_offsets":[0,5]}}`, 5),
-		"has 0 bytes":                   file(`{"a":{"dtype":"F32","shape":[281474976710655,281474976710655],"data_offsets":[0,0]}}`, 0),
-		"-1 in an array":                file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4),
-		"1e0 in an array":               file(`{"a":{"dtype":"F32","shape":[1e0],"data_offsets":[0,4]}}`, 4),
-		"281474976710656 in an":         file(`{"a":{"dtype":"F32","shape":[281474976710656],"data_offsets":[0,4]}}`, 4),
-		"at most 16":                    file(`{"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}}`, 4),
-		"2 offsets (got 3)":             file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}}`, 4),
-		"where { should be":             file(`{"a":[]}`, 0),
-		"where [ should be":             file(`{"a":{"shape":1}}`, 0),
-		"(got \"\")":                    file(`{"a":{"dtype":1,"shape":[1],"data_offsets":[0,4]}}`, 4),
-		"(got [4, 0))":                  file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]},`+one[:2]+"b"+one[2:]+`}`, 4),
+		"at least 8":              []byte("1234567"),
+		"must fit in its":         {255, 255, 255, 255, 255, 255, 255, 255, '{', '}'},
+		"starts with {":           file(" {}", 0),
+		"in UTF-8":                file("{\"\xff\":1}", 0),
+		"JSON object":             file("{"+one+",}", 4),
+		"comes twice":             file("{"+one+","+one+"}", 4),
+		"x comes twice":           file(`{"__metadata__":{"x":"1","x":"2"}}`, 0),
+		"shape comes twice":       file(`{"a":{"shape":[1],"shape":[1],"dtype":"F32","data_offsets":[0,4]}}`, 4),
+		"__metadata__ comes":      file(`{"__metadata__":{},"__metadata__":{}}`, 0),
+		"must be a string":        file(`{"__metadata__":{"x":1}}`, 0),
+		"(got \"I64\")":           file(`{"a":{"dtype":"I64","shape":[1],"data_offsets":[0,8]}}`, 8),
+		"unknown key":             file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}}`, 4),
+		"must have dtype, shape":  file(`{"a":{"dtype":"F32","shape":[1]}}`, 4),
+		"got 2 more bytes":        file("{"+one+"}", 6),
+		"end within 3":            file("{"+one+"}", 3),
+		"must begin at 0":         file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8),
+		"must begin at 4":         file("{"+one+`,"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}}`, 6),
+		"shape [2] has 4":         file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 4),
+		"F16 and shape [2] has 5": file(`{"a":{"dtype":"F16","shape":[2],"data_offsets":[0,5]}}`, 5),
+		"has 0 bytes": file(
+			`{"a":{"dtype":"F32","shape":[281474976710655,281474976710655],"data_offsets":[0,0]}}`, 0),
+		"-1 in an array":  file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4),
+		"1e0 in an array": file(`{"a":{"dtype":"F32","shape":[1e0],"data_offsets":[0,4]}}`, 4),
+		"281474976710656 in an": file(`{"a":{"dtype":"F32","shape":[281474976710656],"data_offsets":[0,4]}}`,
+			4),
+		"at most 16": file(
+			`{"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}}`, 4),
+		"2 offsets (got 3)": file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}}`, 4),
+		"where { should be": file(`{"a":[]}`, 0),
+		"where [ should be": file(`{"a":{"shape":1}}`, 0),
+		"(got \"\")":        file(`{"a":{"dtype":1,"shape":[1],"data_offsets":[0,4]}}`, 4),
+		"(got [4, 0))": file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]},`+one[:2]+"b"+
+			one[2:]+`}`, 4),
 		"header: must be a JSON object": file("{}x", 0),
 		"2 bytes after the object":      file("{} \n", 0),
 	} {
@@ -143,7 +147,8 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestHalfToFloat(t *testing.T) {
 	for h, want := range map[uint16]float64{
-		0: 0, 1: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14, 0x3c00: 1, 0x3555: 0.333251953125, 0xc000: -2, 0x7bff: 65504, 0xfc00: math.Inf(-1),
+		0: 0, 1: 0x1p-24, 0x03ff: 1023 * 0x1p-24, 0x0400: 0x1p-14, 0x3c00: 1, 0x3555: 0.333251953125, 0xc000: -2,
+		0x7bff: 65504, 0xfc00: math.Inf(-1),
 	} {
 		if got := halfToFloat(h); float64(got) != want {
 			t.Errorf("%#x is %v, want %v", h, got, want)
@@ -166,7 +171,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(golden)
 	f.Add(file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}`, 4))
 	f.Add(file(`{"__metadata__":{"x":"y"}}  `, 0))
-	f.Add(file(`{"a":{"dtype":"BF16","shape":[0,9],"data_offsets":[0,0]},"b":{"dtype":"F16","shape":[],"data_offsets":[0,2]}}`, 2))
+	f.Add(
+		file(
+			`{"a":{"dtype":"BF16","shape":[0,9],"data_offsets":[0,0]},"b":{"dtype":"F16","shape":[],"data_offsets":[0,2]}}`, 2))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := decode(b)
 		if err != nil {

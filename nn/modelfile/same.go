@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// SameArchitecture returns an error that names the first part in which two models differ that decides about parameters or
-// what is computed of them; dropout and the labels that a step is given concern training alone.
+// SameArchitecture returns an error that names the first part in which two models differ that decides about parameters
+// or what is computed of them; dropout and the labels that a step is given concern training alone.
 func SameArchitecture(file, plan nn.Spec) error {
 	var specs [2]any
 	for k, s := range []nn.Spec{plan, file} {

@@ -19,7 +19,8 @@ type Config struct {
 	Beta1    float32 `json:"beta1,omitempty"`    // adam, adamw: in [0, 1); 0: 0.9
 	Beta2    float32 `json:"beta2,omitempty"`    // adam, adamw: in [0, 1); 0: 0.999
 	Eps      float32 `json:"eps,omitempty"`      // adam, adamw: ≥ 0; 0: 1e-8
-	Decay    float32 `json:"decay,omitempty"`    // ≥ 0; L2 penalty Decay·w of the gradient (sgd, adam), or w times 1−lr·Decay (adamw)
+	// ≥ 0; L2 penalty Decay·w of the gradient (sgd, adam), or w times 1−lr·Decay (adamw)
+	Decay float32 `json:"decay,omitempty"`
 }
 
 // Validate returns every fault of c, joined, or nil.

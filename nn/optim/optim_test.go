@@ -72,7 +72,8 @@ func TestStepsMatchTorch(t *testing.T) {
 // would change them.
 func TestStepsKeepBits(t *testing.T) {
 	g := readGolden(t)
-	want := map[string]uint32{"sgd": 0x3f48e8b2, "sgd momentum decay": 0xc6f2e0e2, "adam decay": 0x323aa28b, "adam betas": 0x3f3b9c10, "adamw": 0x816d6681}
+	want := map[string]uint32{"sgd": 0x3f48e8b2, "sgd momentum decay": 0xc6f2e0e2, "adam decay": 0x323aa28b,
+		"adam betas": 0x3f3b9c10, "adamw": 0x816d6681}
 	for name, sum := range want {
 		c := g.Cases[name]
 		o, err := New(c.Config, len(g.Start))
@@ -141,18 +142,21 @@ func TestRestoreRefuses(t *testing.T) {
 
 func TestValidateReportsAll(t *testing.T) {
 	nan := float32(math.NaN())
-	err := Config{Name: "lion", LR: -1, Momentum: 1, Beta1: 2, Beta2: nan, Eps: -1, Decay: float32(math.Inf(1))}.Validate()
+	err := Config{Name: "lion", LR: -1, Momentum: 1, Beta1: 2, Beta2: nan, Eps: -1,
+		Decay: float32(math.Inf(1))}.Validate()
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, field := range []string{`"lion"`, "lr must be a finite number above 0 (got -1)", "momentum must be a number in [0, 1) (got 1)",
-		"beta1 must be a number in [0, 1) (got 2)", "beta2 must be a number in [0, 1) (got NaN)",
-		"eps must be a finite number of at least 0 (got -1)", "decay must be a finite number of at least 0 (got +Inf)"} {
+	for _, field := range []string{`"lion"`, "lr must be a finite number above 0 (got -1)",
+		"momentum must be a number in [0, 1) (got 1)", "beta1 must be a number in [0, 1) (got 2)",
+		"beta2 must be a number in [0, 1) (got NaN)", "eps must be a finite number of at least 0 (got -1)",
+		"decay must be a finite number of at least 0 (got +Inf)"} {
 		if !strings.Contains(err.Error(), field) {
 			t.Errorf("%q is not in %q", field, err)
 		}
 	}
-	for _, c := range []Config{{Name: "sgd", LR: 1, Beta1: 0.9}, {Name: "adam", LR: 1, Momentum: 0.9}, {Name: "adam"}, {LR: 1}} {
+	for _, c := range []Config{{Name: "sgd", LR: 1, Beta1: 0.9}, {Name: "adam", LR: 1, Momentum: 0.9}, {Name: "adam"},
+		{LR: 1}} {
 		if _, err := New(c, 1); err == nil {
 			t.Errorf("%+v was taken", c)
 		}
@@ -170,7 +174,8 @@ func TestValidateReportsAll(t *testing.T) {
 
 func TestStepAllocatesNothing(t *testing.T) {
 	w, g := make([]float32, 100), make([]float32, 100)
-	for _, c := range []Config{{Name: "sgd", LR: 1}, {Name: "sgd", LR: 1, Momentum: 0.9}, {Name: "adam", LR: 1}, {Name: "adamw", LR: 1, Decay: 0.1}} {
+	for _, c := range []Config{{Name: "sgd", LR: 1}, {Name: "sgd", LR: 1, Momentum: 0.9}, {Name: "adam", LR: 1},
+		{Name: "adamw", LR: 1, Decay: 0.1}} {
 		o, err := New(c, 100)
 		if err != nil {
 			t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Schedule is a factor of the learning rate over steps: it is constant, or falls from 1 to 0 at step Total, linearly or along a
-// half cosine (Loshchilov and Hutter, ICLR 2017).
+// Schedule is a factor of the learning rate over steps: it is constant, or falls from 1 to 0 at step Total, linearly or
+// along a half cosine (Loshchilov and Hutter, ICLR 2017).
 type Schedule struct {
 	Kind  string `json:"kind,omitempty"`  // "constant", "linear" or "cosine"; "": constant
 	Total int    `json:"total,omitempty"` // steps, ≥ 1; unused and may be 0 where the kind is constant

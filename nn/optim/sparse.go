@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// SparseAdam is Adam over the rows of a table of which a step changes only those that have a gradient, with their moments
-// (PyTorch's SparseAdam). It has no decay, which would reach rows that a step does not read.
+// SparseAdam is Adam over the rows of a table of which a step changes only those that have a gradient, with their
+// moments (PyTorch's SparseAdam). It has no decay, which would reach rows that a step does not read.
 type SparseAdam struct {
 	cfg   Config
 	steps int64
@@ -27,8 +27,8 @@ func NewSparse(cfg Config, rows, cols int) (*SparseAdam, error) {
 	return &SparseAdam{cfg: o.cfg, m: mat.New(rows, cols), v: mat.New(rows, cols)}, nil
 }
 
-// Step makes one step with the learning rate lr by scale·grad over the rows of value that have a gradient other than 0. It
-// leaves nothing of use in grad.
+// Step makes one step with the learning rate lr by scale·grad over the rows of value that have a gradient other than 0.
+// It leaves nothing of use in grad.
 func (s *SparseAdam) Step(value, grad mat.Dense, scale, lr float32) {
 	s.steps++
 	correct1, correct2 := correction(s.cfg.Beta1, s.steps), correction(s.cfg.Beta2, s.steps)
@@ -37,7 +37,8 @@ func (s *SparseAdam) Step(value, grad mat.Dense, scale, lr float32) {
 		if zero(g) {
 			continue
 		}
-		kernels.AdamStep(value.Row(i), g, s.m.Row(i), s.v.Row(i), scale, lr, s.cfg.Beta1, s.cfg.Beta2, s.cfg.Eps, correct1, correct2, 0, 0)
+		kernels.AdamStep(value.Row(i), g, s.m.Row(i), s.v.Row(i), scale, lr, s.cfg.Beta1, s.cfg.Beta2, s.cfg.Eps,
+			correct1, correct2, 0, 0)
 	}
 }
 
@@ -58,7 +59,8 @@ func (s *SparseAdam) State() (steps int64, first, second []float32) {
 // Restore sets what State returned, copying the moments. The error says which length differs; then nothing changed.
 func (s *SparseAdam) Restore(steps int64, first, second []float32) error {
 	if n := len(s.m.Data); steps < 0 || len(first) != n || len(second) != n {
-		return fmt.Errorf("optim: the moments of a table must have %d values each and at least 0 steps (got %d, %d and %d)", n, len(first), len(second), steps)
+		return fmt.Errorf("optim: the moments of a table must have %d values each and at least 0 steps "+
+			"(got %d, %d and %d)", n, len(first), len(second), steps)
 	}
 	s.steps = steps
 	copy(s.m.Data, first)

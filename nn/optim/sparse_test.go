@@ -8,7 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestSparse: rows with a gradient take Adam's steps, those without keep value and moments, also where they had one before.
+// TestSparse: rows with a gradient take Adam's steps, those without keep value and moments, also where they had one
+// before.
 func TestSparse(t *testing.T) {
 	const rows, cols = 5, 3
 	c := Config{Name: "adam", LR: 0.1, Decay: 0.5} // decay reaches no rows
@@ -46,7 +47,8 @@ func TestSparse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := again.Restore(steps, first, second); err != nil || again.steps != 4 || !slices.Equal(again.m.Data, first) || !slices.Equal(again.v.Data, second) {
+	if err := again.Restore(steps, first, second); err != nil || again.steps != 4 ||
+		!slices.Equal(again.m.Data, first) || !slices.Equal(again.v.Data, second) {
 		t.Errorf("restored %d steps (%v)", again.steps, err)
 	}
 	if again.Restore(steps, first[:3], second) == nil {

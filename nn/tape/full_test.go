@@ -52,10 +52,12 @@ func TestGradientOfFullRows(t *testing.T) {
 	}
 }
 
-// TestLostPatterns: step by step, as dropout leaves another pattern in the same memory, a linear map of sparse rows and its
-// gradient are those of the same rows as a dense matrix, in one piece or two, in one block or several, of rows for L1 and for L2.
+// TestLostPatterns: step by step, as dropout leaves another pattern in the same memory, a linear map of sparse rows and
+// its gradient are those of the same rows as a dense matrix, in one piece or two, in one block or several, of rows for
+// L1 and for L2.
 func TestLostPatterns(t *testing.T) {
-	for _, c := range []struct{ rows, cols, out, pieces, every int }{{1200, 96, 64, 1, 5}, {700, 96, 48, 2, 5}, {300, 400, 64, 1, 40}, {5000, 400, 64, 1, 40}} {
+	for _, c := range []struct{ rows, cols, out, pieces, every int }{{1200, 96, 64, 1, 5}, {700, 96, 48, 2, 5},
+		{300, 400, 64, 1, 40}, {5000, 400, 64, 1, 40}} {
 		key := rng.New(5)
 		x := &mat.Sparse{Rows: c.rows, Cols: c.cols, RowPtr: make([]int64, c.rows+1)}
 		for i := range c.rows {
@@ -80,7 +82,8 @@ func TestLostPatterns(t *testing.T) {
 			for k, pair := range [][2]mat.Dense{y, dw} {
 				for i, v := range pair[0].Data {
 					if d := math.Abs(float64(v - pair[1].Data[i])); !(d <= 1e-4) {
-						t.Fatalf("%+v, step %d, result %d: element %d is %v, must be %v", c, step, k, i, v, pair[1].Data[i])
+						t.Fatalf("%+v, step %d, result %d: element %d is %v, must be %v", c, step, k, i, v,
+							pair[1].Data[i])
 					}
 				}
 			}

@@ -91,7 +91,8 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *Param, relu
 		if b != nil {
 			bias = piece(b.Value.ColRange, out, l.pieces, k).Row(0)
 		}
-		Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add, bias, relu)
+		Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k),
+			piece(l.W.Value.RowRange, in, l.pieces, k), add, bias, relu)
 	}
 	t.Push(Entry{X: x.Dense})
 }
@@ -145,7 +146,8 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *Tape) mat.Dense {
 	}
 	in, out := l.Dims()
 	for k := range l.pieces {
-		AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(e.X.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k))
+		AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(e.X.ColRange, in, l.pieces, k),
+			piece(dy.ColRange, out, l.pieces, k))
 	}
 	return e.X
 }
@@ -154,7 +156,8 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *Tape) mat.Dense {
 func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
 	in, out := l.Dims()
 	for k := range l.pieces {
-		InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k), piece(l.W.Value.RowRange, in, l.pieces, k), add)
+		InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k),
+			piece(l.W.Value.RowRange, in, l.pieces, k), add)
 	}
 }
 

@@ -30,7 +30,8 @@ func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) 
 	d.ends = resize(d.ends, x.Rows+1)
 	d.ends[0] = 0
 	d.mask = kernels.NewMask(d.mask, x.RowPtr[x.Rows], x.Rows)
-	l := loop{body: countKept, rows: x.Rows, width: 1 + len(x.Val)/max(x.Rows, 1), p: p, key: key, nodes: nodes, sparse: x, ends: d.ends, mask: d.mask}
+	l := loop{body: countKept, rows: x.Rows, width: 1 + len(x.Val)/max(x.Rows, 1), p: p, key: key, nodes: nodes,
+		sparse: x, ends: d.ends, mask: d.mask}
 	each(l)
 	for i := range x.Rows {
 		d.ends[i+1] += d.ends[i]

@@ -106,8 +106,8 @@ type turnedPattern struct {
 	blocks []kernels.Turned // nil: there are none yet, or the matrix has too many values
 }
 
-// turned returns the transpose of x in blocks of so many rows from the second step on that x is in: a sampler's rows are in one only. nil:
-// there is none.
+// turned returns the transpose of x in blocks of so many rows from the second step on that x is in: a sampler's rows
+// are in one only. nil: there is none.
 func (ps *Patterns) turned(x *mat.Sparse, rows int) []kernels.Turned {
 	tr := Remember(ps, x.RowPtr, x.Col, x.Cols, func() *turnedPattern { return &turnedPattern{since: ps.now} })
 	if tr.since == ps.now {

@@ -31,8 +31,9 @@ const (
 	fullBlock = 1 << 18 // values of the rows that are spread at a time: they stay in a core's cache
 )
 
-// What dropout leaves has a pattern of its own at each step, and is transposed at each: in blocks of so few rows that those of dy
-// which they fetch, over and over, stay in a core's L1 or L2, if each column then has some values in a block; else in one.
+// What dropout leaves has a pattern of its own at each step, and is transposed at each: in blocks of so few rows that
+// those of dy which they fetch, over and over, stay in a core's L1 or L2, if each column then has some values in a
+// block; else in one.
 const turnedUses = 8 // values of a column in a block
 
 // lostGrad is SparseGrad of what dropout has left.
@@ -73,7 +74,8 @@ func turnRows(w *loop, lo, hi int) {
 	d := w.dropped
 	for k := lo; k < hi; k++ {
 		first := k * d.of
-		d.blocks[k].Transpose(first, d.turned.RowPtr[first:min(first+d.of, d.turned.Rows)+1], d.turned.Col, d.turned.Val, d.turned.Cols)
+		d.blocks[k].Transpose(first, d.turned.RowPtr[first:min(first+d.of, d.turned.Rows)+1], d.turned.Col,
+			d.turned.Val, d.turned.Cols)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 // TestTapeMemory: scratch is zeroed, apart from all other scratch, and the same memory after Reset.
 func TestTapeMemory(t *testing.T) {
 	tape := New()
-	shapes := [][2]int{{3, 5}, {1, chunkLen}, {7, 1}, {2, chunkLen}, {0, 4}, {4, 4}, {1, chunkLen - 16}, {1, 16}, {1, 17}}
+	shapes := [][2]int{{3, 5}, {1, chunkLen}, {7, 1}, {2, chunkLen}, {0, 4}, {4, 4}, {1, chunkLen - 16}, {1, 16},
+		{1, 17}}
 	var first []*float32
 	for step := range 4 { // the first one is in chunks, the others in one piece that is as long as they need
 		tape.Reset()

@@ -57,7 +57,8 @@ func Load(path string, passphrase func() (string, error)) (Identity, error) {
 	}
 	// Windows keeps no such bits: access lists guard the file there.
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return Identity{}, fmt.Errorf("p2p: identity %s: mode %04o lets others use this peer's key; make it private with: chmod 600 %s", path, mode, path)
+		return Identity{}, fmt.Errorf("p2p: identity %s: mode %04o lets others use this peer's key; "+
+			"make it private with: chmod 600 %s", path, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
 	if err == nil && sealed(text) {
@@ -200,7 +201,8 @@ const minSecret = 32
 // Whoever holds the secret can act as any of them; nobody else can.
 func Derive(secret []byte, rank int) (Identity, error) {
 	if len(secret) < minSecret {
-		return Identity{}, fmt.Errorf("p2p: a secret must have at least %d random bytes (got %d)", minSecret, len(secret))
+		return Identity{}, fmt.Errorf("p2p: a secret must have at least %d random bytes (got %d)", minSecret,
+			len(secret))
 	}
 	seed, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("heddle identity of rank %d", rank), ed25519.SeedSize)
 	if err != nil {

@@ -85,7 +85,8 @@ func TestKeyFileRefused(t *testing.T) {
 }
 
 func FuzzIdentity(f *testing.F) {
-	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n-----END PRIVATE KEY-----\n"))
+	f.Add([]byte("-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n" +
+		"-----END PRIVATE KEY-----\n"))
 	f.Add([]byte("-----BEGIN PRIVATE KEY-----\n\n-----END PRIVATE KEY-----\n"))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -30,7 +30,8 @@ func TestSealedIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	file, err := os.ReadFile(path)
-	if err != nil || !strings.HasPrefix(string(file), "-----BEGIN AGE ENCRYPTED FILE-----\n") || strings.Contains(string(file), "PRIVATE") {
+	if err != nil || !strings.HasPrefix(string(file), "-----BEGIN AGE ENCRYPTED FILE-----\n") ||
+		strings.Contains(string(file), "PRIVATE") {
 		t.Errorf("%q (%v), must be an armored age file", file, err)
 	}
 	got, err := Load(path, say("correct horse battery staple"))
@@ -40,7 +41,8 @@ func TestSealedIdentity(t *testing.T) {
 	if _, err := Load(path, nil); !errors.Is(err, errSealed) {
 		t.Errorf("%v, must be %v", err, errSealed)
 	}
-	if _, err := Load(path, say("correct horse battery stable")); err == nil || !strings.Contains(err.Error(), "wrong passphrase") {
+	if _, err := Load(path, say("correct horse battery stable")); err == nil ||
+		!strings.Contains(err.Error(), "wrong passphrase") {
 		t.Errorf("%v, must be a word about the passphrase", err)
 	}
 	none := errors.New("nobody there")
@@ -56,12 +58,14 @@ func TestSealedIdentity(t *testing.T) {
 	zeros := base64.RawStdEncoding.EncodeToString(make([]byte, 32))
 	var text bytes.Buffer
 	w := armor.NewWriter(&text)
-	fmt.Fprintf(w, "age-encryption.org/v1\n-> scrypt %s %d\n%s\n--- %s\n%s", zeros[:22], maxWork+1, zeros, zeros, make([]byte, 32))
+	fmt.Fprintf(w, "age-encryption.org/v1\n-> scrypt %s %d\n%s\n--- %s\n%s", zeros[:22], maxWork+1, zeros, zeros,
+		make([]byte, 32))
 	w.Close()
 	if err := os.WriteFile(costly, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(costly, say("correct horse battery staple")); err == nil || !strings.Contains(err.Error(), "work factor too large") {
+	if _, err := Load(costly, say("correct horse battery staple")); err == nil ||
+		!strings.Contains(err.Error(), "work factor too large") {
 		t.Errorf("%v, must be refused for its cost", err)
 	}
 }

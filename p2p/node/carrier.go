@@ -161,7 +161,8 @@ func (n *Node) newQUIC() (transport.Transport, error) {
 	rand.Read(reset[:])
 	rand.Read(token[:])
 	var err error
-	n.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.OverrideListenUDP(listenSteady), quicreuse.ConnContext(n.admitQUIC),
+	n.quic, err = quicreuse.NewConnManager(reset, token, quicreuse.OverrideListenUDP(listenSteady),
+		quicreuse.ConnContext(n.admitQUIC),
 		// A stranger must prove that it receives at its address before it costs more than a packet.
 		// If too many have come, one packet refuses it that is shorter than its own.
 		quicreuse.VerifySourceAddress(func(a net.Addr) bool {

@@ -27,7 +27,8 @@ func TestAutoMeasures(t *testing.T) {
 				}
 			}
 			a.Admit([]Peer{to})
-			await(t, "a carrier is measured", func() bool { // there is a bound on how long that may take, and then none is
+			// there is a bound on how long that may take, and then none is
+			await(t, "a carrier is measured", func() bool {
 				a.choose(t.Context(), b.ID())
 				return a.chosen[b.ID()]
 			})

@@ -44,14 +44,15 @@ type Config struct {
 	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry the
 	// traffic of pairs that cannot connect directly, not even by hole punching.
 	Relays []string
-	LAN    bool // find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
+	// find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
+	LAN bool
 
 	// Guests lets anybody connect who proves a key, and open a few streams: for a node that serves leaves and nothing
 	// else. Whom it serves is the business of their protocol.
 	Guests bool
 
-	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to programs
-	// (Android from version 11); nil: the system is asked.
+	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to
+	// programs (Android from version 11); nil: the system is asked.
 	Interfaces []netip.Addr
 }
 
@@ -64,7 +65,8 @@ func (c Config) Validate() error {
 	}
 	known := slices.Contains(transports, c.Transport)
 	if !known {
-		errs = append(errs, fmt.Errorf("transport must be one of %s (got %q)", strings.Join(transports, ", "), c.Transport))
+		errs = append(errs, fmt.Errorf("transport must be one of %s (got %q)", strings.Join(transports, ", "),
+			c.Transport))
 	}
 	if c.MaxFrame < 0 || c.MaxFrame > limitMaxFrame {
 		errs = append(errs, fmt.Errorf("MaxFrame must be 0 to %d bytes (got %d)", limitMaxFrame, c.MaxFrame))
@@ -73,10 +75,12 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("MaxPeers must be 0 to %d (got %d)", MostPeers, c.MaxPeers))
 	}
 	if c.PeerTimeout < leastTimeout || c.PeerTimeout > mostTimeout {
-		errs = append(errs, fmt.Errorf("peer_timeout must be %s to %s (got %s)", leastTimeout, mostTimeout, c.PeerTimeout))
+		errs = append(errs, fmt.Errorf("peer_timeout must be %s to %s (got %s)", leastTimeout, mostTimeout,
+			c.PeerTimeout))
 	}
 	if c.MaxRate < 0 {
-		errs = append(errs, fmt.Errorf("the limit of what is received must be at least 0 bytes a second (got %d)", c.MaxRate))
+		errs = append(errs, fmt.Errorf("the limit of what is received must be at least 0 bytes a second (got %d)",
+			c.MaxRate))
 	}
 	if _, err := c.relays(); err != nil {
 		errs = append(errs, err)
@@ -86,7 +90,8 @@ func (c Config) Validate() error {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("an address to listen on must be a multiaddress (got %q): %w", s, err))
 		case known && !c.carries(a):
-			errs = append(errs, fmt.Errorf("an address to listen on must be one of transport %s, as %s (got %s)", c.Transport, c.sample(), s))
+			errs = append(errs, fmt.Errorf("an address to listen on must be one of transport %s, as %s (got %s)",
+				c.Transport, c.sample(), s))
 		}
 	}
 	if len(errs) == 0 {
@@ -116,7 +121,8 @@ func (c Config) relays() ([]peer.AddrInfo, error) {
 		}
 		bare, id := peer.SplitAddr(a)
 		if id == "" || bare == nil || !c.carries(bare) {
-			errs = append(errs, fmt.Errorf("relays must be addresses of transport %s that end in /p2p/ID (got %s)", c.Transport, s))
+			errs = append(errs, fmt.Errorf("relays must be addresses of transport %s that end in /p2p/ID (got %s)",
+				c.Transport, s))
 			continue
 		}
 		addrs = append(addrs, a)

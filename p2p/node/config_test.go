@@ -8,7 +8,8 @@ import (
 )
 
 func TestConfigReportsAllFaults(t *testing.T) {
-	err := Config{Transport: "carrier pigeon", Listen: []string{"localhost:80"}, MaxFrame: -1, MaxPeers: MostPeers + 1}.Validate()
+	err := Config{Transport: "carrier pigeon", Listen: []string{"localhost:80"}, MaxFrame: -1,
+		MaxPeers: MostPeers + 1}.Validate()
 	for _, want := range []string{"identity", "carrier pigeon", "an address to listen on", "MaxFrame", "MaxPeers"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\ndoes not name %s", err, want)
@@ -55,8 +56,10 @@ func TestRosterReportsAllFaults(t *testing.T) {
 		{Name: strings.Repeat("e", maxName+1), ID: b.PeerID(), Addrs: []string{"10.0.0.1:80", "/p2p/" + b.PeerID()}},
 	}}
 	_, err = roster.parse(10)
-	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() + " is also that of member 0", "1 to 255 bytes (got 0)", "names another peer",
-		`member 3 (d): its ID must be a peer ID, which heddle init prints (got "site-d")`, "1 to 255 bytes (got 256)", `"10.0.0.1:80"`, "must name a host and a port"} {
+	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() + " is also that of member 0",
+		"1 to 255 bytes (got 0)", "names another peer",
+		`member 3 (d): its ID must be a peer ID, which heddle init prints (got "site-d")`, "1 to 255 bytes (got 256)",
+		`"10.0.0.1:80"`, "must name a host and a port"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nlacks %q", err, want)
 		}

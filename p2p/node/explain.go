@@ -35,8 +35,11 @@ func Explain(err error) error {
 	gone, _ := errors.AsType[*network.ConnError](err)
 	cut, _ := errors.AsType[*network.StreamError](err)
 	shut, _ := errors.AsType[*quic.TransportError](err)
-	if shut != nil && shut.ErrorCode == quic.ConnectionRefused || gone != nil && gone.Remote || cut != nil && cut.Remote || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) {
-		return &reachError{"it closed the connection: it has not joined yet, or its roster does not list this peer", err}
+	if shut != nil && shut.ErrorCode == quic.ConnectionRefused || gone != nil && gone.Remote ||
+		cut != nil && cut.Remote || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, syscall.ECONNRESET) {
+		return &reachError{"it closed the connection: it has not joined yet, or its roster does not list this peer",
+			err}
 	}
 	return err
 }

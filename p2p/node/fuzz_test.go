@@ -81,7 +81,8 @@ func FuzzProbe(f *testing.F) {
 		case err == nil && n == 0 && s.out.Len() != probeAnswer:
 			t.Fatalf("answer %x", s.out.Bytes())
 		case err == nil && n > 0:
-			if got := binary.LittleEndian.Uint64(s.out.Bytes()[probeAnswer:]); got != uint64(min(n, len(in)-probeSize)) {
+			if got := binary.LittleEndian.Uint64(s.out.Bytes()[probeAnswer:]); got != uint64(min(n,
+				len(in)-probeSize)) {
 				t.Fatalf("%d of %d bytes counted", got, len(in)-probeSize)
 			}
 		}

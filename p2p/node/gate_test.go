@@ -72,7 +72,8 @@ func initial(t *testing.T) []byte {
 	ctx, hang := context.WithCancel(t.Context())
 	dialled := make(chan bool)
 	go func() {
-		quic.DialAddr(ctx, sink.LocalAddr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"libp2p"}}, nil)
+		quic.DialAddr(ctx, sink.LocalAddr().String(),
+			&tls.Config{InsecureSkipVerify: true, NextProtos: []string{"libp2p"}}, nil)
 		close(dialled)
 	}()
 	b := make([]byte, 2048)
@@ -123,7 +124,8 @@ func TestQUICAsksUnknownAddresses(t *testing.T) {
 	a.gate.strangers.SetLimit(0)
 	a.gate.strangers.SetBurst(0)
 	if kind, size := answer(); kind == retry || size > 300 {
-		t.Errorf("one that comes after too many is answered by a packet of type %d with %d bytes, must be refused", kind, size)
+		t.Errorf("one that comes after too many is answered by a packet of type %d with %d bytes, must be refused",
+			kind, size)
 	}
 }
 
@@ -137,7 +139,8 @@ func TestQUICRefusesUnverifiedAddresses(t *testing.T) {
 		verified, admitted bool
 	}{{"192.0.2.1", false, false}, {"192.0.2.1", true, true}, {"198.51.100.7", false, true}} {
 		ctx, done := context.WithCancel(t.Context())
-		_, err := a.admitQUIC(ctx, &quic.ClientInfo{RemoteAddr: &net.UDPAddr{IP: net.ParseIP(test.ip), Port: 9}, AddrVerified: test.verified})
+		_, err := a.admitQUIC(ctx, &quic.ClientInfo{RemoteAddr: &net.UDPAddr{IP: net.ParseIP(test.ip), Port: 9},
+			AddrVerified: test.verified})
 		if (err == nil) != test.admitted {
 			t.Errorf("%+v: %v", test, err)
 		}
@@ -190,7 +193,8 @@ func TestGateAtEveryStep(t *testing.T) {
 	listed, revoked, relay, stranger := ids[0], ids[1], ids[2], ids[3]
 	at := ma.StringCast("/ip4/192.0.2.1/tcp/4001")
 	g := newGater(4, []peer.AddrInfo{{ID: relay}})
-	for _, from := range []string{"/ip4/192.0.2.1/tcp/4001", "/ip4/192.0.2.1/udp/4001/quic-v1", "/ip4/192.0.2.1/tcp/4001/p2p/" + relay.String() + "/p2p-circuit"} {
+	for _, from := range []string{"/ip4/192.0.2.1/tcp/4001", "/ip4/192.0.2.1/udp/4001/quic-v1",
+		"/ip4/192.0.2.1/tcp/4001/p2p/" + relay.String() + "/p2p-circuit"} {
 		if g.InterceptAccept(gateConn{at: ma.StringCast(from)}) {
 			t.Errorf("a connection from %s is accepted without a session", from)
 		}
@@ -245,7 +249,8 @@ func TestMayConnect(t *testing.T) {
 	if g.mayConnect(at("/ip4/192.0.2.1/tcp/4001")) {
 		t.Error("let in while there is no session")
 	}
-	g.admit([]Peer{{ID: newIdentity(t).ID(), Addrs: []ma.Multiaddr{at("/ip4/198.51.100.7/tcp/4001"), at("/ip6/2001:db8:1:2::1/udp/1/quic-v1")}}})
+	g.admit([]Peer{{ID: newIdentity(t).ID(),
+		Addrs: []ma.Multiaddr{at("/ip4/198.51.100.7/tcp/4001"), at("/ip6/2001:db8:1:2::1/udp/1/quic-v1")}}})
 	if !g.asks(at("/ip4/192.0.2.1/udp/4001/quic-v1")) || g.asks(at("/ip4/198.51.100.7/udp/99/quic-v1")) {
 		t.Error("who is not known has to show its address, a member does not")
 	}
@@ -284,7 +289,8 @@ func TestStreamsOfAMemberAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		answered, opened, begun := 0, 0, time.Now()
-		for ; answered == opened && opened < 1000 || opened < 3*streamsBurst; opened++ { // until one is refused, on a machine however slow
+		// until one is refused, on a machine however slow
+		for ; answered == opened && opened < 1000 || opened < 3*streamsBurst; opened++ {
 			ctx := within(t, patience)
 			s, err := c.NewStream(ctx)
 			if err != nil {
@@ -296,13 +302,14 @@ func TestStreamsOfAMemberAreBounded(t *testing.T) {
 		}
 		most := streamsBurst + int(streamsRate*time.Since(begun).Seconds()) + 1
 		if answered < streamsBurst || answered > most {
-			t.Errorf("%d of %d streams were served, must be %d to %d in %v", answered, opened, streamsBurst, most, time.Since(begun))
+			t.Errorf("%d of %d streams were served, must be %d to %d in %v", answered, opened, streamsBurst, most,
+				time.Since(begun))
 		}
 	})
 }
 
-// TestCloseWhileDialling: a node may be closed at any point of a dial. libp2p looks up the transport of an address after the
-// call that dials has returned.
+// TestCloseWhileDialling: a node may be closed at any point of a dial. libp2p looks up the transport of an address
+// after the call that dials has returned.
 func TestCloseWhileDialling(t *testing.T) {
 	other, err := identity.New()
 	if err != nil {

@@ -34,7 +34,8 @@ type gater struct {
 }
 
 func newGater(peers int, relays []peer.AddrInfo) *gater {
-	g := &gater{peers: peers, relays: map[peer.ID]bool{}, revoked: map[peer.ID]error{}, strangers: rate.NewLimiter(strangersRate, strangersBurst)}
+	g := &gater{peers: peers, relays: map[peer.ID]bool{}, revoked: map[peer.ID]error{},
+		strangers: rate.NewLimiter(strangersRate, strangersBurst)}
 	for _, r := range relays {
 		g.relays[r.ID] = true
 	}
@@ -44,14 +45,16 @@ func newGater(peers int, relays []peer.AddrInfo) *gater {
 
 // invite lets guests in, from now on.
 func (g *gater) invite() {
-	g.guests, g.opens, g.strangers = true, rate.NewLimiter(guestsRate, guestsBurst), rate.NewLimiter(guestsRate, guestsBurst)
+	g.guests, g.opens, g.strangers = true, rate.NewLimiter(guestsRate, guestsBurst),
+		rate.NewLimiter(guestsRate, guestsBurst)
 }
 
 // admit replaces the members.
 func (g *gater) admit(members []Peer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.members, g.addresses, g.size = make(map[peer.ID]*rate.Limiter, len(members)), map[string]*rate.Limiter{}, len(members)
+	g.members, g.addresses, g.size = make(map[peer.ID]*rate.Limiter, len(members)), map[string]*rate.Limiter{},
+		len(members)
 	for _, m := range members {
 		if g.revoked[m.ID] != nil {
 			continue
@@ -156,8 +159,8 @@ func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool {
 // dialSettles is how long libp2p has, once an address is allowed, to look up its transport.
 const dialSettles = 20 * time.Millisecond
 
-// close allows no address any more, and returns when those that were have found their transports. libp2p's goroutine that
-// dials outlives the call that began it, and panics if the transports are closed under it (libp2p/go-libp2p#1545).
+// close allows no address any more, and returns when those that were have found their transports. libp2p's goroutine
+// that dials outlives the call that began it, and panics if the transports are closed under it (libp2p/go-libp2p#1545).
 func (g *gater) close() {
 	g.mu.Lock()
 	g.closing = true

@@ -66,7 +66,8 @@ func (n *Node) useRelays() (begin func(), err error) {
 		return nil, err
 	}
 	i.all.Go(func() { i.listen(ctx) })
-	if i.identify, err = identify.NewIDService(i.node, identify.UserAgent("heddle"), identify.DisableSignedPeerRecord()); err != nil {
+	if i.identify, err = identify.NewIDService(i.node, identify.UserAgent("heddle"),
+		identify.DisableSignedPeerRecord()); err != nil {
 		return nil, err
 	}
 	i.identify.Start()
@@ -122,7 +123,8 @@ func (i *indirect) keep(ctx context.Context, r peer.AddrInfo) {
 			continue
 		}
 		until := min(time.Until(slot.Expiration)-renewBefore, renewEvery)
-		for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < until && i.node.net.Connectedness(r.ID) == network.Connected; {
+		for begun := time.Now(); ctx.Err() == nil && time.Since(begun) < until &&
+			i.node.net.Connectedness(r.ID) == network.Connected; {
 			sleep(ctx, relayRetry)
 		}
 	}
@@ -171,7 +173,8 @@ func (i *indirect) listen(ctx context.Context) {
 			}
 			about := e.(event.EvtPeerIdentificationCompleted)
 			kind := kindOf(about.Conn.RemoteMultiaddr())
-			if !i.node.gate.relays[about.Peer] || about.ObservedAddr == nil || kind == "ws" || kindOf(about.ObservedAddr) != kind {
+			if !i.node.gate.relays[about.Peer] || about.ObservedAddr == nil || kind == "ws" ||
+				kindOf(about.ObservedAddr) != kind {
 				continue
 			}
 			i.mu.Lock()
@@ -183,7 +186,8 @@ func (i *indirect) listen(ctx context.Context) {
 				continue
 			}
 			var err error
-			if i.punch, err = holepunch.NewService(i.node, i.identify, i.places, holepunch.WithTracer(i), holepunch.DirectDialTimeout(punchDial)); err == nil {
+			if i.punch, err = holepunch.NewService(i.node, i.identify, i.places, holepunch.WithTracer(i),
+				holepunch.DirectDialTimeout(punchDial)); err == nil {
 				close(i.ready)
 			}
 		}
@@ -228,7 +232,8 @@ func (i *indirect) reach(ctx context.Context, p peer.ID) error {
 			return err
 		}
 	}
-	for begun := time.Now(); ready && ctx.Err() == nil && !n.direct(p) && len(n.net.ConnsToPeer(p)) > 0; sleep(ctx, 20*time.Millisecond) {
+	for begun := time.Now(); ready && ctx.Err() == nil && !n.direct(p) && len(n.net.ConnsToPeer(p)) > 0; sleep(ctx,
+		20*time.Millisecond) {
 		i.mu.Lock()
 		heard := i.punching[p]
 		i.mu.Unlock()
@@ -251,5 +256,6 @@ func (i *indirect) Trace(e *holepunch.Event) {
 
 // direct reports whether there is a connection to p that no relay carries.
 func (n *Node) direct(p peer.ID) bool {
-	return slices.ContainsFunc(n.net.ConnsToPeer(p), func(c network.Conn) bool { return kindOf(c.RemoteMultiaddr()) != "relay" })
+	return slices.ContainsFunc(n.net.ConnsToPeer(p),
+		func(c network.Conn) bool { return kindOf(c.RemoteMultiaddr()) != "relay" })
 }

@@ -35,8 +35,8 @@ func newLimits(peers, frame int) (network.ResourceManager, error) {
 	scope := func(conns, streams int, memory int64) rcmgr.ResourceLimits {
 		return rcmgr.ResourceLimits{
 			Conns: rcmgr.LimitVal(conns), ConnsInbound: rcmgr.LimitVal(conns), ConnsOutbound: rcmgr.LimitVal(conns),
-			Streams: rcmgr.LimitVal(streams), StreamsInbound: rcmgr.LimitVal(streams), StreamsOutbound: rcmgr.LimitVal(streams),
-			FD: rcmgr.LimitVal(conns), Memory: rcmgr.LimitVal64(memory),
+			Streams: rcmgr.LimitVal(streams), StreamsInbound: rcmgr.LimitVal(streams),
+			StreamsOutbound: rcmgr.LimitVal(streams), FD: rcmgr.LimitVal(conns), Memory: rcmgr.LimitVal64(memory),
 		}
 	}
 	streams, memory := streamsPerPeer(peers), int64(memoryPerPeer+frame)

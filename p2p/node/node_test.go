@@ -145,13 +145,15 @@ func TestNotReached(t *testing.T) {
 	}
 }
 
-// TestInterfacesAsTold: where the system lists no interfaces, a node names the addresses that it was told of, with its ports.
+// TestInterfacesAsTold: where the system lists no interfaces, a node names the addresses that it was told of, with its
+// ports.
 func TestInterfacesAsTold(t *testing.T) {
 	id, err := identity.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := Listen(Config{Identity: id, Listen: []string{"/ip4/0.0.0.0/udp/0/quic-v1"}, Interfaces: []netip.Addr{netip.MustParseAddr("192.0.2.7")}})
+	n, err := Listen(Config{Identity: id, Listen: []string{"/ip4/0.0.0.0/udp/0/quic-v1"},
+		Interfaces: []netip.Addr{netip.MustParseAddr("192.0.2.7")}})
 	if err != nil {
 		t.Fatal(err)
 	}

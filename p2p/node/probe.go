@@ -57,7 +57,8 @@ func (n *Node) answerProbe(s network.Stream) {
 	n.mu.Unlock()
 }
 
-// asked returns how often a member has probed this node. A doctor waits for those that it reached, so that they reach it, too.
+// asked returns how often a member has probed this node. A doctor waits for those that it reached, so that they reach
+// it, too.
 func (n *Node) asked(by peer.ID) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

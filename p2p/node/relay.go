@@ -61,8 +61,9 @@ func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error
 	}
 	options := []relay.Option{
 		relay.WithACL(onlyMembers{n.gate}), relay.WithReservationAddressFilter(func(ma.Multiaddr) bool { return true }),
-		relay.WithResources(relay.Resources{ReservationTTL: time.Hour, MaxReservations: peers, MaxReservationsPerIP: peers,
-			MaxReservationsPerASN: peers, MaxCircuits: l.Circuits, BufferSize: relayBuffer}),
+		relay.WithResources(relay.Resources{ReservationTTL: time.Hour, MaxReservations: peers,
+			MaxReservationsPerIP: peers, MaxReservationsPerASN: peers, MaxCircuits: l.Circuits,
+			BufferSize: relayBuffer}),
 	}
 	if l.Bytes > 0 || l.Duration > 0 {
 		limit := &relay.RelayLimit{Data: l.Bytes, Duration: l.Duration}

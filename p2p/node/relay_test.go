@@ -45,8 +45,10 @@ func TestObservedAddressesComeFromRelays(t *testing.T) {
 	defer emit.Close()
 	members, relays := ma.StringCast("/ip4/192.0.2.1/tcp/4001"), ma.StringCast("/ip4/192.0.2.2/tcp/4001")
 	taken := func(at ma.Multiaddr) bool { return slices.ContainsFunc(nodes[0].indirect.places(), at.Equal) }
-	emit.Emit(event.EvtPeerIdentificationCompleted{Peer: nodes[1].ID(), Conn: gateConn{from: nodes[1].ID(), at: members}, ObservedAddr: members})
-	emit.Emit(event.EvtPeerIdentificationCompleted{Peer: r.node.ID(), Conn: gateConn{from: r.node.ID(), at: relays}, ObservedAddr: relays})
+	emit.Emit(event.EvtPeerIdentificationCompleted{Peer: nodes[1].ID(),
+		Conn: gateConn{from: nodes[1].ID(), at: members}, ObservedAddr: members})
+	emit.Emit(event.EvtPeerIdentificationCompleted{Peer: r.node.ID(), Conn: gateConn{from: r.node.ID(), at: relays},
+		ObservedAddr: relays})
 	await(t, "a relay's word on this peer's address is taken", func() bool { return taken(relays) })
 	if taken(members) {
 		t.Error("a member's word on this peer's address was taken")

@@ -75,7 +75,8 @@ func (n *Node) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
 			s := Sighting{Name: m.Name, Via: "relay"}
 			look(s, m.ID, func() (network.MuxedConn, error) { return n.circuit(ctx, m.ID) })
 		case ways == 0:
-			out = append(out, Sighting{Name: m.Name, ID: m.ID.String(), Err: errors.New("it has no address of this transport, and there is no relay: it must dial this peer")})
+			out = append(out, Sighting{Name: m.Name, ID: m.ID.String(), Err: errors.New("it has no address of this " +
+				"transport, and there is no relay: it must dial this peer")})
 		}
 	}
 	all.Wait()

@@ -38,7 +38,8 @@ func TestSurvey(t *testing.T) {
 	}
 	for _, want := range []string{"relay tcp", "site-1 relay"} {
 		s, ok := seen[want]
-		if !ok || s.Err != nil || s.RoundTrip <= 0 || s.Rate <= 0 || s.Ahead.Abs() > s.RoundTrip/2+10*time.Millisecond { // of the same clock
+		// of the same clock
+		if !ok || s.Err != nil || s.RoundTrip <= 0 || s.Rate <= 0 || s.Ahead.Abs() > s.RoundTrip/2+10*time.Millisecond {
 			t.Errorf("%s: %+v", want, s)
 		}
 	}

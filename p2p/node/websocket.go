@@ -27,7 +27,8 @@ func (n *Node) newWebSocket() (transport.Transport, error) {
 		return nil, err
 	}
 	return websocket.New(n.upgrader, n.limits, nil, websocket.WithHandshakeTimeout(acceptTime),
-		websocket.WithTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}),
+		websocket.WithTLSConfig(&tls.Config{Certificates: []tls.Certificate{certificate},
+			MinVersion: tls.VersionTLS13}),
 		websocket.WithTLSClientConfig(&tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}))
 }
 
@@ -36,7 +37,8 @@ func selfSigned() (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(10, 0, 0)}
+	t := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().AddDate(10, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
 }

@@ -61,11 +61,13 @@ type countingUpgrader struct {
 	timeout time.Duration
 }
 
-func (u countingUpgrader) UpgradeGatedMaListener(t transport.Transport, l transport.GatedMaListener) transport.Listener {
+func (u countingUpgrader) UpgradeGatedMaListener(t transport.Transport,
+	l transport.GatedMaListener) transport.Listener {
 	return foundListener{u.Upgrader.UpgradeGatedMaListener(t, countingListener{l, u.timeout})}
 }
 
-func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction, p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
+func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c manet.Conn, dir network.Direction,
+	p peer.ID, scope network.ConnManagementScope) (transport.CapableConn, error) {
 	boundTimeout(c, u.timeout)
 	up, err := u.Upgrader.Upgrade(ctx, t, counted(c), dir, p, scope)
 	return found(up), err

@@ -18,8 +18,9 @@ import (
 
 const module = "github.com/heddle-gnn/heddle"
 
-// platforms are the tags of the systems that a wheel is for (packaging.python.org/specifications/platform-compatibility-tags).
-// The programs are static, so that one serves glibc and musl. Go 1.26 needs macOS 12.
+// platforms are the tags of the systems that a wheel is for
+// (packaging.python.org/specifications/platform-compatibility-tags). The programs are static, so that one serves glibc
+// and musl. Go 1.26 needs macOS 12.
 var platforms = map[string]string{
 	"linux/amd64":   "manylinux_2_17_x86_64.manylinux2014_x86_64.musllinux_1_1_x86_64",
 	"linux/arm64":   "manylinux_2_17_aarch64.manylinux2014_aarch64.musllinux_1_1_aarch64",
@@ -32,7 +33,8 @@ var platforms = map[string]string{
 func main() {
 	out := flag.String("out", "wheels", "directory to write to")
 	version := flag.String("version", "0.1.0.dev0", "version of the package (PEP 440)")
-	targets := flag.String("targets", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64", "systems")
+	targets := flag.String("targets", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64",
+		"systems")
 	programs := flag.String("programs", "", "directory of built programs, as linux-amd64; empty: they are built")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -73,7 +75,8 @@ func build(ctx context.Context, out, version, target, programs string) (path str
 	if err != nil {
 		return "", fmt.Errorf("go list: %w", err)
 	}
-	files, err := contents(strings.TrimSpace(string(root)), binary, version, platform, strings.HasPrefix(target, "windows"))
+	files, err := contents(strings.TrimSpace(string(root)), binary, version, platform,
+		strings.HasPrefix(target, "windows"))
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +87,8 @@ func build(ctx context.Context, out, version, target, programs string) (path str
 // compile builds heddle, which is static.
 func compile(ctx context.Context, dir, target string) error {
 	system, processor, _ := strings.Cut(target, "/")
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(dir, system+"-"+processor), module+"/cmd/heddle")
+	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o",
+		filepath.Join(dir, system+"-"+processor), module+"/cmd/heddle")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+processor)
 	c.Stderr = os.Stderr
 	if err := c.Run(); err != nil {

@@ -50,14 +50,16 @@ func TestWheel(t *testing.T) {
 		t.Skip("SKIPPED: installing the wheel: no Python of 3.10 or later with venv")
 	}
 	for _, python := range all {
-		t.Run(strings.ReplaceAll(filepath.Base(filepath.Dir(filepath.Dir(python))), "/", "-"), func(t *testing.T) { installed(t, python, wheels[0]) })
+		t.Run(strings.ReplaceAll(filepath.Base(filepath.Dir(filepath.Dir(python))), "/", "-"),
+			func(t *testing.T) { installed(t, python, wheels[0]) })
 	}
 }
 
 // interpreters returns the oldest Python here of at least 3.10, and the newest if it is another version.
 func interpreters(t *testing.T) []string {
 	home, _ := os.UserHomeDir()
-	names, _ := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(home, ".pyenv")), "versions", "*", "bin", "python3"))
+	names, _ := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("PYENV_ROOT"), filepath.Join(home, ".pyenv")), "versions",
+		"*", "bin", "python3"))
 	if path, err := exec.LookPath("python3"); err == nil {
 		names = append(names, path)
 	}
@@ -108,7 +110,8 @@ func installed(t *testing.T, python, wheel string) {
 		return out.String()
 	}
 	run("-m", "pip", "install", "-q", "--no-index", wheel)
-	if got := run("-m", "pip", "show", "heddle-gnn"); !strings.Contains(got, "Version: 1.2.3") || !strings.Contains(got, "Requires: numpy\n") {
+	if got := run("-m", "pip", "show", "heddle-gnn"); !strings.Contains(got, "Version: 1.2.3") ||
+		!strings.Contains(got, "Requires: numpy\n") {
 		t.Errorf("pip says\n%s", got)
 	}
 	if got := run("-m", "heddle", "--version"); !strings.HasPrefix(got, "heddle version") {
@@ -191,8 +194,8 @@ func checkRecord(t *testing.T, path string) {
 	}
 }
 
-// TestTargets makes a wheel of each program in the directory that HEDDLE_PROGRAMS names, and checks its tags and that the
-// program inside is for that system.
+// TestTargets makes a wheel of each program in the directory that HEDDLE_PROGRAMS names, and checks its tags and that
+// the program inside is for that system.
 func TestTargets(t *testing.T) {
 	programs := os.Getenv("HEDDLE_PROGRAMS")
 	if programs == "" {
@@ -209,8 +212,9 @@ func TestTargets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tag := map[string]string{"darwin/amd64": "py3-none-macosx_12_0_x86_64", "darwin/arm64": "py3-none-macosx_12_0_arm64",
-			"windows/amd64": "py3-none-win_amd64", "windows/arm64": "py3-none-win_arm64"}[system+"/"+processor]
+		tag := map[string]string{"darwin/amd64": "py3-none-macosx_12_0_x86_64",
+			"darwin/arm64": "py3-none-macosx_12_0_arm64", "windows/amd64": "py3-none-win_amd64",
+			"windows/arm64": "py3-none-win_arm64"}[system+"/"+processor]
 		if system == "linux" {
 			tag = fmt.Sprintf(machines[processor], "manylinux_2_17")
 		}
@@ -241,7 +245,8 @@ func TestTargets(t *testing.T) {
 					t.Errorf("%s: the program is called %s", name, f.Name)
 				}
 			case strings.HasSuffix(f.Name, "/WHEEL"):
-				for one := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(name, "heddle_gnn-1.2.3-py3-none-"), ".whl"), ".") {
+				for one := range strings.SplitSeq(strings.TrimSuffix(strings.TrimPrefix(name,
+					"heddle_gnn-1.2.3-py3-none-"), ".whl"), ".") {
 					if !strings.Contains(string(text), "Tag: py3-none-"+one+"\n") {
 						t.Errorf("%s: WHEEL has no tag %s", name, one)
 					}
@@ -262,7 +267,8 @@ func systemOf(program []byte) string {
 		return "darwin/" + map[macho.Cpu]string{macho.CpuAmd64: "amd64", macho.CpuArm64: "arm64"}[f.Cpu]
 	}
 	if f, err := pe.NewFile(r); err == nil {
-		return "windows/" + map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}[f.Machine]
+		return "windows/" + map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64",
+			pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}[f.Machine]
 	}
 	return "no known system"
 }

@@ -37,7 +37,8 @@ func contents(root string, binary []byte, version, platform string, windows bool
 		}
 	}
 	if len(all) < 2 {
-		return nil, fmt.Errorf("%s must have the package heddle (got %d files)", filepath.Join(root, "python"), len(all))
+		return nil, fmt.Errorf("%s must have the package heddle (got %d files)", filepath.Join(root, "python"),
+			len(all))
 	}
 	program := "heddle/bin/heddle"
 	if windows {
@@ -110,7 +111,8 @@ func write(path string, files []file) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	z := zip.NewWriter(f)
 	for _, one := range files {
-		head := &zip.FileHeader{Name: one.name, Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
+		head := &zip.FileHeader{Name: one.name, Method: zip.Deflate,
+			Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
 		head.SetMode(one.mode)
 		w, err := z.CreateHeader(head)
 		if err != nil {

@@ -154,7 +154,8 @@ func TestCheck(t *testing.T) {
 		{map[string]string{"method": "layer-wise", "encoder": "pca:128"}, 0.7, 1},
 		{map[string]string{"method": "layer-wise", "encoder": "pca:8"}, 0, 0.2},
 		{map[string]string{}, 0, 0},
-		{map[string]string{"method": "layer-wise", "encoder": "mlp"}, 0, 1}, // the fraction depends on how many rows there is time for
+		// the fraction depends on how many rows there is time for
+		{map[string]string{"method": "layer-wise", "encoder": "mlp"}, 0, 1},
 	} {
 		shards, p := cora(t, 3, c.given)
 		r, err := Check(t.Context(), p, shards[1], time.Second/2)
@@ -169,8 +170,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestShare: numbers of a node reveal as large a share of the variance as principal components do, and the whole row where they
-// are as many as the columns that vary.
+// TestShare: numbers of a node reveal as large a share of the variance as principal components do, and the whole row
+// where they are as many as the columns that vary.
 func TestShare(t *testing.T) {
 	const n = 2000
 	key := rng.New(8)
@@ -194,14 +195,16 @@ func TestShare(t *testing.T) {
 	}
 	for numbers, want := range []int{0, 17, 33, 50, 67, 83, 100, 100} {
 		if got := percent(x, numbers); numbers > 0 && (got < want || got > want+4) {
-			t.Errorf("%d numbers explain at most %d %% of 6 independent columns, must be %d to %d", numbers, got, want, want+4)
+			t.Errorf("%d numbers explain at most %d %% of 6 independent columns, must be %d to %d", numbers, got, want,
+				want+4)
 		}
 	}
 	for i := range n {
 		x.Set(i, 1, -3*x.At(i, 0))
 	}
 	if two, four := percent(x, 2), percent(x, 4); two < 50 || two > 54 || four < 83 || four > 88 {
-		t.Errorf("where two columns are one, 2 and 4 numbers explain %d and %d %%, must be 50 to 54 and 83 to 88", two, four)
+		t.Errorf("where two columns are one, 2 and 4 numbers explain %d and %d %%, must be 50 to 54 and 83 to 88", two,
+			four)
 	}
 	bags := graph.Features{Dense: mat.New(3, 4)}
 	bags.Dense.Set(0, 1, 0.5)

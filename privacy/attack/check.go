@@ -27,20 +27,21 @@ import (
 // nothing to make an encoder of.
 var ErrUnmeasured = errors.New("no attack here reads such rows")
 
-// Check attacks a site's own rows as a member that receives them under p would, for about as long as limit, or four times as
-// long if 50 rows take that, and returns how many of those that it tried it recovered exactly. The site does it by
-// itself, before a run, with an encoder made of its own features and labels; no byte is sent. It tries the rows that
-// other sites would receive, and its others if these are fewer than 50, evenly from those with the fewest values to
-// those with the most. With encoder raw, and for rows of components that are as many as the features, nothing needs to
-// be attacked: the rows are the features.
+// Check attacks a site's own rows as a member that receives them under p would, for about as long as limit, or four
+// times as long if 50 rows take that, and returns how many of those that it tried it recovered exactly. The site does
+// it by itself, before a run, with an encoder made of its own features and labels; no byte is sent. It tries the rows
+// that other sites would receive, and its others if these are fewer than 50, evenly from those with the fewest values
+// to those with the most. With encoder raw, and for rows of components that are as many as the features, nothing needs
+// to be attacked: the rows are the features.
 //
-// The error is ErrUnmeasured for logits of encoder mlp, for methods that are not layer-wise and for sites without training labels
-// by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of columns. Rows of class means
-// must be Bags: Share is for others.
+// The error is ErrUnmeasured for logits of encoder mlp, for methods that are not layer-wise and for sites without
+// training labels by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of
+// columns. Rows of class means must be Bags: Share is for others.
 func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
-	if p.Method == plan.LayerWise && (p.LayerWise.Encoder.Kind == "raw" || p.LayerWise.Encoder.Kind == "pca" && p.LayerWise.Encoder.K >= own.X.Cols()) {
+	if p.Method == plan.LayerWise && (p.LayerWise.Encoder.Kind == "raw" ||
+		p.LayerWise.Encoder.Kind == "pca" && p.LayerWise.Encoder.K >= own.X.Cols()) {
 		for _, i := range nodes {
 			col, val := NonZeros(own.X, i)
 			sum.Score(own.X, i, Guess{Col: col, Value: wide(val)})
@@ -67,7 +68,8 @@ func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Durati
 		if err := ctx.Err(); err != nil {
 			return sum, err
 		}
-		if spent := time.Since(begun); spent > limit && sum.Tried >= leastTried || spent > mostLimits*limit && sum.Tried > 0 {
+		if spent := time.Since(begun); spent > limit && sum.Tried >= leastTried ||
+			spent > mostLimits*limit && sum.Tried > 0 {
 			break
 		}
 		if err := one(i, &sum); err != nil {
@@ -247,7 +249,8 @@ func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []in
 		return nil, err
 	}
 	for r := range a.Form.Spec.Rounds {
-		if a.Form.Spec.HopsOf(r) == 0 && a.Form.Spec.LogitHops == 0 { // else logits that are made of them cross at least
+		// else logits that are made of them cross at least
+		if a.Form.Spec.HopsOf(r) == 0 && a.Form.Spec.LogitHops == 0 {
 			width := a.Form.Means[r].Value.Cols
 			a.Rows, a.Step = append(a.Rows, mat.New(len(nodes), width)), append(a.Step, make([]float64, width))
 			continue

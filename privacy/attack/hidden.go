@@ -15,7 +15,8 @@ import (
 const ownRounds = 20
 
 // checkHidden attacks hidden rows of an encoder that the site trains by itself.
-func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int32) (func(int, *Recovery) error, error) {
+func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard,
+	nodes []int32) (func(int, *Recovery) error, error) {
 	site, err := apart(own)
 	if err != nil {
 		return nil, err
@@ -37,9 +38,9 @@ func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard, nodes []int
 	}, err
 }
 
-// Unhidden returns the columns of a row x of zeros and equal values, of which y is a multiple of ReLU(norm(x·w + b)), by the
-// layer's parameters: where y is positive, y/γ is a combination of the rows of w that x has, of b, of a constant (the mean that the norm takes out) and of
-// β/γ, of which the last three are projected out.
+// Unhidden returns the columns of a row x of zeros and equal values, of which y is a multiple of ReLU(norm(x·w + b)),
+// by the layer's parameters: where y is positive, y/γ is a combination of the rows of w that x has, of b, of a constant
+// (the mean that the norm takes out) and of β/γ, of which the last three are projected out.
 func Unhidden(l *nn.Layer, y []float32) []int32 {
 	params := l.Params()
 	w, b, gain, beta := params[0].Value, params[1].Value.Data, params[2].Value.Data, params[3].Value.Data

@@ -24,9 +24,10 @@ func Bags(x graph.Features) bool {
 // mostShared is up to how many columns Share is for: it takes the eigenvalues of their correlations.
 const mostShared = 1024
 
-// Share returns, in words, what that many numbers of each node reveal of its row of x at most: the fraction of the variance of the
-// columns that a linear guess by them explains. No numbers, linear maps of the row or not, give a linear guess more than the
-// principal components do, so that the figure holds for whatever map the sites will agree on.
+// Share returns, in words, what that many numbers of each node reveal of its row of x at most: the fraction of the
+// variance of the columns that a linear guess by them explains. No numbers, linear maps of the row or not, give a
+// linear guess more than the principal components do, so that the figure holds for whatever map the sites will agree
+// on.
 func Share(x graph.Features, numbers int) string {
 	f, n := x.Cols(), float64(x.Rows())
 	if f > mostShared || n < leastTried {
@@ -60,8 +61,8 @@ func Share(x graph.Features, numbers int) string {
 		}
 	}
 	if numbers >= varies {
-		return fmt.Sprintf("%d numbers of each node are mixes of its %d columns that vary: the row can be computed from them",
-			numbers, varies)
+		return fmt.Sprintf("%d numbers of each node are mixes of its %d columns that vary: the row can be "+
+			"computed from them", numbers, varies)
 	}
 	var impl lapackgonum.Implementation
 	values, work := make([]float64, f), make([]float64, 1)
@@ -74,7 +75,8 @@ func Share(x graph.Features, numbers int) string {
 	for _, v := range values[f-numbers:] {
 		largest += v
 	}
-	return fmt.Sprintf("%d numbers of each node are mixes of its %d columns that vary. A linear guess by them explains\n"+
-		"  at most %.0f %% of the variance of the columns; of a single column it can be all. Who knows all columns but one can compute that one",
+	return fmt.Sprintf("%d numbers of each node are mixes of its %d columns that vary. "+
+		"A linear guess by them explains\n  at most %.0f %% of the variance of the columns; of a single column it "+
+		"can be all. Who knows all columns but one can compute that one",
 		numbers, varies, math.Ceil(100*largest/float64(varies)))
 }

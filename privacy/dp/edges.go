@@ -50,10 +50,11 @@ func NewEdges(g Guarantee, releases int, secret [32]byte) (*PrivateEdges, error)
 	// As in Spent.
 	bound := math.Floor(float64(Within(g)) * math.Sqrt(deviationSquared/(2*float64(releases))))
 	if bound < leastBound {
-		return nil, fmt.Errorf("epsilon is too small for %d sums of neighbours' rows (got %g with delta %g): the noise would be %.0f times as long as a row",
-			releases, g.Epsilon, g.Delta, sigma/bound)
+		return nil, fmt.Errorf("epsilon is too small for %d sums of neighbours' rows (got %g with delta %g): "+
+			"the noise would be %.0f times as long as a row", releases, g.Epsilon, g.Delta, sigma/bound)
 	}
-	return &PrivateEdges{guarantee: g, releases: releases, bound: int64(bound), secret: secret, done: map[string]mat.Dense{}}, nil
+	return &PrivateEdges{guarantee: g, releases: releases, bound: int64(bound), secret: secret,
+		done: map[string]mat.Dense{}}, nil
 }
 
 // Spent returns what all releases tell together; never more than the guarantee.
@@ -194,7 +195,8 @@ type Statement struct {
 
 // String says it in words.
 func (s Statement) String() string {
-	return fmt.Sprintf("%ss, ε %g at δ %g: %d %s of deviation %.3g, where a row has length 1", s.Unit, s.Epsilon, s.Delta, s.Releases, s.Mechanism, s.Noise)
+	return fmt.Sprintf("%ss, ε %g at δ %g: %d %s of deviation %.3g, where a row has length 1", s.Unit, s.Epsilon,
+		s.Delta, s.Releases, s.Mechanism, s.Noise)
 }
 
 // Statement returns that of this mechanism. Its ε is the guarantee's, of which the releases spend all

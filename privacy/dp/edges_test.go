@@ -122,7 +122,8 @@ func TestBound(t *testing.T) {
 			}
 			for k, v := range before.Data {
 				exact := float64(v) / max(1, length) * float64(e.bound)
-				if d := float64(rows.Data[k]) - exact; math.Abs(d) > 2.001 || math.Abs(float64(rows.Data[k])) > math.Abs(exact)+1e-3 {
+				if d := float64(rows.Data[k]) - exact; math.Abs(d) > 2.001 ||
+					math.Abs(float64(rows.Data[k])) > math.Abs(exact)+1e-3 {
 					t.Fatalf("ε %g: %g steps became %g", epsilon, exact, rows.Data[k])
 				}
 			}
@@ -164,7 +165,8 @@ func TestAudit(t *testing.T) {
 			for _, end := range []int{0, 1} { // against the sums without the edge, along the other end's row
 				neighbours(exact, without, end, rows)
 				for k := range exact {
-					at += (float64(sums.At(end, k)) - float64(exact[k])/float64(e.bound)) * float64(rows.At(1-end, k)) / float64(e.bound)
+					at += (float64(sums.At(end, k)) - float64(exact[k])/float64(e.bound)) * float64(rows.At(1-end, k)) /
+						float64(e.bound)
 				}
 			}
 			return at
@@ -299,7 +301,8 @@ func TestReleaseRefusesRows(t *testing.T) {
 	e := edges(t, Guarantee{1, 1e-5}, 1)
 	e.Spend = func(Statement) error { t.Error("spent"); return nil }
 	b := float32(e.bound)
-	for _, row := range [][]float32{{b + 1, 0}, {b, 1}, {0.5, 0}, {float32(math.NaN()), 0}, {0, float32(math.Inf(-1))}} {
+	for _, row := range [][]float32{{b + 1, 0}, {b, 1}, {0.5, 0}, {float32(math.NaN()), 0},
+		{0, float32(math.Inf(-1))}} {
 		_, err := e.Release("x", adj, ids(2), mat.View(2, 2, append([]float32{0, 0}, row...)))
 		if wrong := (*RowError)(nil); !errors.As(err, &wrong) || wrong.Row != 1 {
 			t.Errorf("%v: %v", row, err)

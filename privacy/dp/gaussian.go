@@ -18,7 +18,8 @@ type Guarantee struct {
 func (g Guarantee) Validate() error {
 	var errs []error
 	if !(g.Epsilon > 0 && g.Epsilon <= MaxEpsilon) {
-		errs = append(errs, fmt.Errorf("epsilon must be above 0 and at most %g (got %g)", float64(MaxEpsilon), g.Epsilon))
+		errs = append(errs, fmt.Errorf("epsilon must be above 0 and at most %g (got %g)", float64(MaxEpsilon),
+			g.Epsilon))
 	}
 	if !(g.Delta > 0 && g.Delta < 1) {
 		errs = append(errs, fmt.Errorf("delta must be above 0 and below 1 (got %g)", g.Delta))

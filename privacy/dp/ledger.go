@@ -45,8 +45,8 @@ type spentError struct {
 }
 
 func (e *spentError) Error() string {
-	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g of edges; with this one it would be %.3g, of a budget of %g",
-		e.Path, e.Before, e.Budget.Delta, e.With, e.Budget.Epsilon)
+	return fmt.Sprintf("privacy ledger %s: the runs so far have spent ε %.3g at δ %g of edges; "+
+		"with this one it would be %.3g, of a budget of %g", e.Path, e.Before, e.Budget.Delta, e.With, e.Budget.Epsilon)
 }
 
 // LedgerSum is what the entries of a ledger spent together.
@@ -84,7 +84,8 @@ func (l Ledger) Spend(s Statement, run string) error {
 			return err
 		}
 		err := f.Append(func(after chain.Head) ([]byte, error) {
-			e := ledgerEntry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run, Statement: s, Prev: after.Hash}
+			e := ledgerEntry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run,
+				Statement: s, Prev: after.Hash}
 			line, err := json.Marshal(e)
 			if err == nil {
 				_, err = parseEntry(line)

@@ -46,7 +46,8 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 	}
 	sum, err := l.Spent()
 	total := sum.Gaussian
-	if err != nil || sum.Entries != 3 || total.Epsilon(1e-5) > 2 || total != compose(Gaussian(one.Mu), Gaussian(one.Mu), Gaussian(one.Mu)) {
+	if err != nil || sum.Entries != 3 || total.Epsilon(1e-5) > 2 ||
+		total != compose(Gaussian(one.Mu), Gaussian(one.Mu), Gaussian(one.Mu)) {
 		t.Errorf("spent %g in %d entries, %v", total, sum.Entries, err)
 	}
 	l.Budget = Guarantee{}
@@ -129,7 +130,8 @@ func TestLedgerChanged(t *testing.T) {
 		if err := l.Spend(statement(t, 0.5), "x"); err == nil || !strings.Contains(err.Error(), l.Path) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if head, err := os.ReadFile(chain.HeadFile(l.Path)); err != nil || !bytes.HasPrefix(head, []byte("00000000000000000003 ")) {
+		if head, err := os.ReadFile(chain.HeadFile(l.Path)); err != nil ||
+			!bytes.HasPrefix(head, []byte("00000000000000000003 ")) {
 			t.Fatalf("%s: the head is %q now, %v", name, head, err)
 		}
 	}
@@ -201,7 +203,8 @@ func TestGuaranteeText(t *testing.T) {
 			t.Errorf("%q is read as %+v, %v", text, g, err)
 		}
 	}
-	for text, want := range map[string]string{"": "must be a number", "x": "must be a number", "1,": "must be a number", "1,x": "must be a number", "0": "epsilon must be above 0", "1,2": "delta must be"} {
+	for text, want := range map[string]string{"": "must be a number", "x": "must be a number", "1,": "must be a number",
+		"1,x": "must be a number", "0": "epsilon must be above 0", "1,2": "delta must be"} {
 		var g Guarantee
 		if err := g.UnmarshalText([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, must be %q", text, err, want)

@@ -61,7 +61,8 @@ func TestNoiseMoments(t *testing.T) {
 	for _, c := range []struct {
 		what              string
 		got, want, spread float64
-	}{{"mean", m1, 0, 1}, {"variance", m2, 1, math.Sqrt(2)}, {"fourth moment", m4, 3, math.Sqrt(96)}, {"product of neighbours", lag, 0, 1}} {
+	}{{"mean", m1, 0, 1}, {"variance", m2, 1, math.Sqrt(2)}, {"fourth moment", m4, 3, math.Sqrt(96)},
+		{"product of neighbours", lag, 0, 1}} {
 		if d := (c.got/draws - c.want) * math.Sqrt(draws) / c.spread; math.Abs(d) > 5 {
 			t.Errorf("%s: %g, expected %g: %.1f standard errors", c.what, c.got/draws, c.want, d)
 		}

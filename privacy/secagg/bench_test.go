@@ -14,7 +14,8 @@ import (
 // BenchmarkSum takes one sum at all members, which share this machine's processors: in the clear as
 // floats, in fixed point without masks, and with them.
 func BenchmarkSum(b *testing.B) {
-	for _, size := range []struct{ members, numbers int }{{3, 1_000_000}, {10, 1_000_000}, {50, 10_000}, {50, 1_000_000}} {
+	for _, size := range []struct{ members, numbers int }{{3, 1_000_000}, {10, 1_000_000}, {50, 10_000},
+		{50, 1_000_000}} {
 		if testing.Short() && size.members*size.numbers > 5_000_000 {
 			continue
 		}
@@ -22,7 +23,8 @@ func BenchmarkSum(b *testing.B) {
 			name string
 			how  int
 			bits int
-		}{{"floats", plain, 0}, {"fixed/bits=32", unmasked, 32}, {"masked/bits=32", masked, 32}, {"fixed/bits=64", unmasked, 64}, {"masked/bits=64", masked, 64}} {
+		}{{"floats", plain, 0}, {"fixed/bits=32", unmasked, 32}, {"masked/bits=32", masked, 32},
+			{"fixed/bits=64", unmasked, 64}, {"masked/bits=64", masked, 64}} {
 			b.Run(fmt.Sprintf("members=%d/numbers=%d/%s", size.members, size.numbers, form.name), func(b *testing.B) {
 				errs := together(b, size.members, nil, func(g *comm.Group) error {
 					var r comm.Reducer = g
@@ -47,7 +49,8 @@ func BenchmarkSum(b *testing.B) {
 					}
 					for range b.N {
 						copy(x, own)
-						if _, err := r.Reduce(context.Background(), &comm.Contribution{Update: x, Bits: form.bits}); err != nil {
+						if _, err := r.Reduce(context.Background(),
+							&comm.Contribution{Update: x, Bits: form.bits}); err != nil {
 							return err
 						}
 					}
@@ -127,7 +130,8 @@ func BenchmarkSites(b *testing.B) {
 					for i := range x {
 						x[i] = float32(i%1000) - float32(g.Rank())
 					}
-					if _, err := r.Reduce(context.Background(), &comm.Contribution{Update: x, Parts: []int{numbers}}); err != nil {
+					if _, err := r.Reduce(context.Background(),
+						&comm.Contribution{Update: x, Parts: []int{numbers}}); err != nil {
 						return err
 					}
 				}

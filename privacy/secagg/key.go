@@ -114,7 +114,8 @@ func toOthers(g *comm.Group, b []byte) [][]byte {
 func (t KeyTerms) check(g *comm.Group, q int, b []byte) error {
 	const n = publicLen
 	if len(b) < n || b[0] != version || t.Sign == nil && len(b) > n {
-		return fmt.Errorf("a message of keys must have version %d and %d bytes before its signature (got %d bytes)", version, n, len(b))
+		return fmt.Errorf("a message of keys must have version %d and %d bytes before its signature (got %d bytes)",
+			version, n, len(b))
 	}
 	if t.Verify == nil {
 		return nil
@@ -123,7 +124,8 @@ func (t KeyTerms) check(g *comm.Group, q int, b []byte) error {
 }
 
 // confirm makes sure that all members saw the same first messages, and returns the pairs.
-func (t KeyTerms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte, seen []byte) ([]pair, error) {
+func (t KeyTerms) confirm(ctx context.Context, g *comm.Group, own privateKeys, first [][]byte,
+	seen []byte) ([]pair, error) {
 	out, secrets := toOthers(g, seen), make([][]byte, g.Size())
 	for q := range g.Size() {
 		if q == g.Rank() {
@@ -159,7 +161,9 @@ func (t KeyTerms) confirm(ctx context.Context, g *comm.Group, own privateKeys, f
 		fault := func(err error) error { return &comm.PeerError{Rank: q, Op: "confirmation of keys", Err: err} }
 		lower := g.Rank() < q
 		if len(in[q]) < len(seen) || !bytes.Equal(in[q][:len(seen)], seen) {
-			return nil, fault(errors.New("it saw other keys than this member: some member shows different ones to different members"))
+			return nil,
+				fault(errors.New("it saw other keys than this member: some member shows different ones to " +
+					"different members"))
 		}
 		if lower {
 			shared, err := own.kem.Decapsulate(in[q][len(seen):])

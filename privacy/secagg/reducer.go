@@ -114,7 +114,8 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 }
 
 // checked checks the sums in c.
-func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func([]float64) (int, int, error), apart []float64) error {
+func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func([]float64) (int, int, error),
+	apart []float64) error {
 	_, _, err := check(apart)
 	if err != nil {
 		err = fmt.Errorf("secagg: %v: %w", c.ID, err)
@@ -123,7 +124,8 @@ func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func(
 }
 
 // sum makes the vectors the sums over the members, under masks that are used for nothing else.
-func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, meta []byte, vectors ...comm.Integers) (comm.Reduced, error) {
+func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, meta []byte,
+	vectors ...comm.Integers) (comm.Reduced, error) {
 	r.counter++
 	masks := make([][]mask, len(vectors))
 	for k, v := range vectors {

@@ -19,13 +19,15 @@ import (
 )
 
 // together runs do for each of size members at the same time, with groups over the given transports.
-func together(t testing.TB, size int, wrap func(rank int, t comm.Transport) comm.Transport, do func(g *comm.Group) error) []error {
+func together(t testing.TB, size int, wrap func(rank int, t comm.Transport) comm.Transport,
+	do func(g *comm.Group) error) []error {
 	t.Helper()
 	return over(t, netsim.New(size, netsim.Config{}), size, wrap, do)
 }
 
 // over is together over a network.
-func over(t testing.TB, net *netsim.Network, size int, wrap func(rank int, t comm.Transport) comm.Transport, do func(g *comm.Group) error) []error {
+func over(t testing.TB, net *netsim.Network, size int, wrap func(rank int, t comm.Transport) comm.Transport,
+	do func(g *comm.Group) error) []error {
 	t.Helper()
 	errs := make([]error, size)
 	var all sync.WaitGroup
@@ -173,7 +175,8 @@ func sameSums(with, without comm.Reducer, rank, size, bits int, x []float32) err
 	var got []outcome
 	for _, r := range []comm.Reducer{with, without} {
 		c := &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: slices.Clone(x), Bits: bits,
-			Residual: make([]float32, len(x)), Counts: []int64{int64(rank), -5, math.MinInt64 / 64}, Meta: []byte{byte(rank)}}
+			Residual: make([]float32, len(x)), Counts: []int64{int64(rank), -5, math.MinInt64 / 64},
+			Meta: []byte{byte(rank)}}
 		if len(x)%2 == 1 {
 			c.CountBits, c.Wide = 16, func(i int) bool { return i > 0 }
 		}
@@ -181,7 +184,8 @@ func sameSums(with, without comm.Reducer, rank, size, bits int, x []float32) err
 		if err != nil {
 			return err
 		}
-		if c.Counts[0] != int64(size*(size-1)/2) || c.Counts[1] != int64(-5*size) || c.Counts[2] != int64(size)*(math.MinInt64/64) || reduced.Meta[size-1][0] != byte(size-1) {
+		if c.Counts[0] != int64(size*(size-1)/2) || c.Counts[1] != int64(-5*size) ||
+			c.Counts[2] != int64(size)*(math.MinInt64/64) || reduced.Meta[size-1][0] != byte(size-1) {
 			return fmt.Errorf("counts %v, meta %v", c.Counts, reduced.Meta)
 		}
 		got = append(got, outcome{update: c.Update, residual: c.Residual, counts: c.Counts})
@@ -259,13 +263,15 @@ func TestRefusals(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			_, err = r.Reduce(context.Background(), &comm.Contribution{Update: []float32{1, test.value}, Bits: test.bits})
+			_, err = r.Reduce(context.Background(),
+				&comm.Contribution{Update: []float32{1, test.value}, Bits: test.bits})
 			sent[g.Rank()] = g.Bytes().Reduce
 			return err
 		})
 		for r, err := range errs {
 			if err == nil || !strings.Contains(err.Error(), test.says) || sent[r] != 0 {
-				t.Errorf("%d members: error %v after %d bytes, must be %q after none", test.size, err, sent[r], test.says)
+				t.Errorf("%d members: error %v after %d bytes, must be %q after none", test.size, err, sent[r],
+					test.says)
 			}
 		}
 	}
@@ -276,7 +282,8 @@ func TestRefusals(t *testing.T) {
 func TestMasksDependOnParameters(t *testing.T) {
 	for _, update := range []int{0, 100} {
 		got := reduceAll(t, 3, masked, func(rank int) *comm.Contribution {
-			return &comm.Contribution{Update: make([]float32, update), Counts: []int64{1}, Meta: []byte{byte(rank / 2), byte(rank)}, Common: 1}
+			return &comm.Contribution{Update: make([]float32, update), Counts: []int64{1},
+				Meta: []byte{byte(rank / 2), byte(rank)}, Common: 1}
 		})
 		for r, o := range got {
 			if o.meta[2][0] != 1 || o.meta[0][0] != 0 {
@@ -287,7 +294,8 @@ func TestMasksDependOnParameters(t *testing.T) {
 			}
 		}
 		same := reduceAll(t, 3, masked, func(rank int) *comm.Contribution {
-			return &comm.Contribution{Update: make([]float32, update), Counts: []int64{1}, Meta: []byte{7, byte(rank)}, Common: 1}
+			return &comm.Contribution{Update: make([]float32, update), Counts: []int64{1}, Meta: []byte{7, byte(rank)},
+				Common: 1}
 		})
 		if same[0].counts[0] != 3 {
 			t.Errorf("members alike count %d, must be 3", same[0].counts[0])

@@ -1,5 +1,5 @@
-// Package figures measures a final model over the labelled nodes of all peers, by one exchange of sums at the end of a run,
-// and says what the measures are worth: beside a baseline, with intervals, after calibration.
+// Package figures measures a final model over the labelled nodes of all peers, by one exchange of sums at the end of a
+// run, and says what the measures are worth: beside a baseline, with intervals, after calibration.
 package figures
 
 import (
@@ -27,7 +27,8 @@ type Exchange struct {
 	Shard  *shard.Shard
 	Store  *checkpoint.Store // keeps the sums for a restart; nil: nowhere
 
-	// Publish is over how many test nodes at least this site tells the others its own figures (Published); 0: it tells none.
+	// Publish is over how many test nodes at least this site tells the others its own figures (Published); 0: it tells
+	// none.
 	Publish int
 
 	used   comm.Counts
@@ -58,11 +59,12 @@ const (
 	ofSites       = "figures of single sites"
 )
 
-// totals are the bytes that a peer sent, by purpose, the in-edges of its nodes, and what it is among who publishes (parts).
+// totals are the bytes that a peer sent, by purpose, the in-edges of its nodes, and what it is among who publishes
+// (parts).
 const totals = 4 + standings
 
-// Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide (comm.Contribution). g is what
-// thresholds are chosen for.
+// Numbers returns how many numbers a peer's part of the three sums has, and how many of these are wide
+// (comm.Contribution). g is what thresholds are chosen for.
 func Numbers(k graph.TargetKind, classes int, g eval.Goal) (parts, wide [3]int64) {
 	s := eval.NewSheet(graph.Labels{Classes: classes}.None(k, 0), g)
 	likelihoods, wideOfThem := eval.Likelihoods(k, classes)
@@ -76,11 +78,12 @@ func Numbers(k graph.TargetKind, classes int, g eval.Goal) (parts, wide [3]int64
 	return parts, wide
 }
 
-// Run sums what the final model m makes of the nodes of all peers of g through r. logits are those of own nodes, [Owned × C];
-// empty: this peer has the model from another one, and adds nothing. sent is what this peer has sent in the run. Every
-// peer must call it when its model is final. Peers that have the sums from before, as after a failure at the end of a run,
-// give them to the others.
-func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, logits mat.Dense, sent comm.Counts) error {
+// Run sums what the final model m makes of the nodes of all peers of g through r. logits are those of own nodes, [Owned
+// × C]; empty: this peer has the model from another one, and adds nothing. sent is what this peer has sent in the run.
+// Every peer must call it when its model is final. Peers that have the sums from before, as after a failure at the end
+// of a run, give them to the others.
+func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, logits mat.Dense,
+	sent comm.Counts) error {
 	e.Take(logits)
 	e.fault = e.runExchange(ctx, g, r, m, sent)
 	return e.fault
@@ -89,11 +92,13 @@ func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 // Fault returns why there are no figures: the error of the last Run. nil: it had none.
 func (e *Exchange) Fault() error { return e.fault }
 
-func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, sent comm.Counts) error {
+func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model,
+	sent comm.Counts) error {
 	before := g.Bytes()
 	defer func() {
 		now := g.Bytes()
-		e.used = e.used.Plus(comm.Counts{Halo: now.Halo - before.Halo, Reduce: now.Reduce - before.Reduce, Control: now.Control - before.Control})
+		e.used = e.used.Plus(comm.Counts{Halo: now.Halo - before.Halo, Reduce: now.Reduce - before.Reduce,
+			Control: now.Control - before.Control})
 	}()
 	mine := sums{Digest: digestOf(m)}
 	if err := e.recall(mine.Digest); err != nil {
@@ -115,7 +120,8 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 		return err
 	}
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
-	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+train.LabelsLen(kind, classes), 1+train.LabelReals(kind, classes)
+	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+train.LabelsLen(kind, classes),
+		1+train.LabelReals(kind, classes)
 	first := append([]int64{0}, train.LabelNumbers(e.Shard, e.Draw)...)
 	if e.sums != nil {
 		first[0] = 1
@@ -126,7 +132,8 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 		return err
 	}
 	first = append(first, stands[:]...)
-	if err := reduce(ofLabels, first, bits, func(i int) bool { return i >= counted || i > 0 && i < reals }); err != nil {
+	if err := reduce(ofLabels, first, bits,
+		func(i int) bool { return i >= counted || i > 0 && i < reals }); err != nil {
 		return err
 	}
 	if held := first[0]; held > 0 {

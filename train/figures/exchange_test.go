@@ -81,8 +81,9 @@ func parts(t *testing.T, g *graph.Graph, k int) []*shard.Shard {
 // modelOf returns a model of so many classes.
 func modelOf(t *testing.T, classes int) *nn.Model {
 	t.Helper()
-	model, err := nn.New(nn.Spec{Task: "single", Features: 1, Classes: classes, LayerOutput: "hidden", Encoder: nn.EncoderSpec{Kind: "raw", Out: 1},
-		Layers: []nn.LayerSpec{{Conv: "gcn", In: 1, Out: classes, Hops: 1}}}, rng.New(1))
+	model, err := nn.New(nn.Spec{Task: "single", Features: 1, Classes: classes, LayerOutput: "hidden",
+		Encoder: nn.EncoderSpec{Kind: "raw", Out: 1},
+		Layers:  []nn.LayerSpec{{Conv: "gcn", In: 1, Out: classes, Hops: 1}}}, rng.New(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,8 @@ func together(t *testing.T, all []*Exchange, logits mat.Dense, without int) {
 					copy(own.Row(i), logits.Row(int(e.Shard.Global[i])))
 				}
 			}
-			if errs[r] = e.Run(context.Background(), g, g, model, own, comm.Counts{Halo: 1 << 40, Reduce: int64(r)}); errs[r] == nil {
+			if errs[r] = e.Run(context.Background(), g, g, model, own,
+				comm.Counts{Halo: 1 << 40, Reduce: int64(r)}); errs[r] == nil {
 				errs[r] = g.Barrier(context.Background())
 			}
 		})
@@ -151,7 +153,9 @@ func TestSameForAnyPeers(t *testing.T) {
 		multi, validated bool
 		metric           eval.Metric
 		goal             string
-	}{{3, false, true, "accuracy", ""}, {2, false, true, "macro-f1", "f1"}, {2, false, false, "auc", "recall@precision=0.7"}, {60, false, true, "accuracy", ""}, {4, true, true, "micro-f1", ""}, {4, true, true, "macro-f1", "f1"}} {
+	}{{3, false, true, "accuracy", ""}, {2, false, true, "macro-f1", "f1"},
+		{2, false, false, "auc", "recall@precision=0.7"}, {60, false, true, "accuracy", ""},
+		{4, true, true, "micro-f1", ""}, {4, true, true, "macro-f1", "f1"}} {
 		g, logits := example(t, 900, c.classes, c.multi, c.validated)
 		goal, err := eval.ParseGoal(c.goal)
 		if err != nil {
@@ -174,7 +178,8 @@ func TestSameForAnyPeers(t *testing.T) {
 			}
 			f := read(t, all[0])
 			rows := f.Val.Rows + f.Test.Rows
-			if want := int64(3 * 900 / 4); c.validated && rows != want || !c.validated && (rows <= 450 || rows >= want) {
+			if want := int64(3 * 900 / 4); c.validated && rows != want ||
+				!c.validated && (rows <= 450 || rows >= want) {
 				t.Errorf("%+v: %d rows", c, rows)
 			}
 			if f.Val.ECE <= f.Val.Calibrated && !c.multi {
@@ -186,7 +191,8 @@ func TestSameForAnyPeers(t *testing.T) {
 			if n := len(f.Temperatures); n != map[bool]int{true: c.classes}[c.multi] {
 				t.Errorf("%+v: %d temperatures", c, n)
 			}
-			if all := f.Thresholds; len(all) > 0 != (c.goal != "" && c.multi) || len(all) > 0 && (len(all) != c.classes || all[0].Goal != c.goal || !all[0].Reached) {
+			if all := f.Thresholds; len(all) > 0 != (c.goal != "" && c.multi) ||
+				len(all) > 0 && (len(all) != c.classes || all[0].Goal != c.goal || !all[0].Reached) {
 				t.Errorf("%+v: thresholds %+v", c, all)
 			}
 		}
@@ -218,8 +224,8 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestHeldSums: peers that have the sums give them to those that do not, whose own logits add nothing then; a process that
-// was restarted has them from its directory, for this model only.
+// TestHeldSums: peers that have the sums give them to those that do not, whose own logits add nothing then; a process
+// that was restarted has them from its directory, for this model only.
 func TestHeldSums(t *testing.T) {
 	g, logits := example(t, 300, 3, false, true)
 	shards := parts(t, g, 3)
@@ -267,7 +273,8 @@ func TestAPeerFails(t *testing.T) {
 	var tasks sync.WaitGroup
 	for _, r := range []int{0, 2} {
 		tasks.Go(func() {
-			errs[r] = all[r].Run(context.Background(), groups[r], groups[r], modelOf(t, logits.Cols), mat.Dense{}, comm.Counts{})
+			errs[r] = all[r].Run(context.Background(), groups[r], groups[r], modelOf(t, logits.Cols), mat.Dense{},
+				comm.Counts{})
 			groups[r].Close()
 		})
 	}
@@ -347,7 +354,8 @@ func TestWarnings(t *testing.T) {
 	all = exchanges(shards, "accuracy", eval.Goal{})
 	together(t, all, logits, -1)
 	got := strings.Join(read(t, all[0]).Warnings(), "\n")
-	for _, want := range []string{fmt.Sprintf("the model predicts one class only, %d, for all 300 test nodes", f.Majority), "test accuracy is not better than the baseline of"} {
+	for _, want := range []string{fmt.Sprintf("the model predicts one class only, %d, for all 300 test nodes",
+		f.Majority), "test accuracy is not better than the baseline of"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q must contain %q", got, want)
 		}

@@ -36,23 +36,28 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(v))
 }
 
-// Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come from
-// the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
+// Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come
+// from the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
-	Metric       eval.Metric   `json:"metric"`                 // by which the run chose
-	Positive     int           `json:"positive"`               // of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
-	Majority     int           `json:"majority"`               // class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
-	Untrained    []string      `json:"untrained,omitempty"`    // classes that no training node has
-	Temperature  float64       `json:"temperature"`            // by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
-	Temperatures []float64     `json:"temperatures,omitempty"` // of several classes a node: that of each class, in place of Temperature
-	Threshold    *Threshold    `json:"threshold,omitempty"`
-	Thresholds   []Threshold   `json:"thresholds,omitempty"` // of several classes a node: that of each class
-	Units        []graph.Unit  `json:"units,omitempty"`      // of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
-	Val          Set           `json:"val"`
-	Test         Set           `json:"test"`
-	Sites        []SiteFigures `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
-	Published    []Published   `json:"published,omitempty"` // of other sites, which publish theirs
-	Told         *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
+	Metric eval.Metric `json:"metric"` // by which the run chose
+	// of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
+	Positive int `json:"positive"`
+	// class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
+	Majority  int      `json:"majority"`
+	Untrained []string `json:"untrained,omitempty"` // classes that no training node has
+	// by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
+	Temperature float64 `json:"temperature"`
+	// of several classes a node: that of each class, in place of Temperature
+	Temperatures []float64   `json:"temperatures,omitempty"`
+	Threshold    *Threshold  `json:"threshold,omitempty"`
+	Thresholds   []Threshold `json:"thresholds,omitempty"` // of several classes a node: that of each class
+	// of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
+	Units     []graph.Unit  `json:"units,omitempty"`
+	Val       Set           `json:"val"`
+	Test      Set           `json:"test"`
+	Sites     []SiteFigures `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
+	Published []Published   `json:"published,omitempty"` // of other sites, which publish theirs
+	Told      *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -64,22 +69,26 @@ type Threshold struct {
 	Goal        string  `json:"goal"`
 	LogOdds     float64 `json:"log_odds"`    // calibrated: the class is predicted from here on
 	Probability float64 `json:"probability"` // the same as a probability
-	Reached     bool    `json:"reached"`     // the validation nodes can have what the goal asks for; else it is as near as they come
+	// the validation nodes can have what the goal asks for; else it is as near as they come
+	Reached bool `json:"reached"`
 }
 
 // Set are the figures of some nodes. All of them are by the threshold, where there is one.
 type Set struct {
-	Rows      int64     `json:"rows"`                // nodes with a label
-	Metric    Value     `json:"metric"`              // that of the run
-	Low       Value     `json:"low"`                 // bootstrap interval of 95 % of the metric
-	High      Value     `json:"high"`                //
-	Baseline  Value     `json:"baseline"`            // the metric of whoever predicts the majority class, or the mean of the training nodes
-	Confusion [][]int64 `json:"confusion,omitempty"` // [label][predicted] nodes; nil: more than 50 classes, or several a node
-	Classes   []Class   `json:"classes"`             // of numbers null, and all below it
-	Targets   []Target  `json:"targets,omitempty"`   // of numbers, by column
+	Rows   int64 `json:"rows"`   // nodes with a label
+	Metric Value `json:"metric"` // that of the run
+	Low    Value `json:"low"`    // bootstrap interval of 95 % of the metric
+	High   Value `json:"high"`   //
+	// the metric of whoever predicts the majority class, or the mean of the training nodes
+	Baseline Value `json:"baseline"`
+	// [label][predicted] nodes; nil: more than 50 classes, or several a node
+	Confusion [][]int64 `json:"confusion,omitempty"`
+	Classes   []Class   `json:"classes"`           // of numbers null, and all below it
+	Targets   []Target  `json:"targets,omitempty"` // of numbers, by column
 
-	RankMAE *Value `json:"rank_mae,omitempty"` // of classes in order: by how many ranks predictions are off, on average; nil: they are in none
-	QWK     *Value `json:"qwk,omitempty"`      // the same: quadratic weighted kappa
+	// of classes in order: by how many ranks predictions are off, on average; nil: they are in none
+	RankMAE *Value `json:"rank_mae,omitempty"`
+	QWK     *Value `json:"qwk,omitempty"` // the same: quadratic weighted kappa
 
 	Accuracy  Value `json:"accuracy"`
 	MicroF1   Value `json:"micro_f1"`
@@ -89,7 +98,8 @@ type Set struct {
 	AUC       Value `json:"auc"` // of the positive class of two, exact or from bins; else NaN
 	AP        Value `json:"ap"`  // the same
 
-	MetricBound Value `json:"metric_bound"` // how far Metric is at most from what the scores of all rows give; NaN: not known
+	// how far Metric is at most from what the scores of all rows give; NaN: not known
+	MetricBound Value `json:"metric_bound"`
 	AUCBound    Value `json:"auc_bound"`
 	APBound     Value `json:"ap_bound"`
 
@@ -97,7 +107,8 @@ type Set struct {
 	Calibrated Value `json:"ece_calibrated"` // the same at the temperatures
 }
 
-// Target are the figures of one column of numbers, in its units, and those of whoever predicts the mean of the training nodes.
+// Target are the figures of one column of numbers, in its units, and those of whoever predicts the mean of the training
+// nodes.
 type Target struct {
 	Name string `json:"name"`
 	R2   Value  `json:"r2"` // NaN: all nodes have the same number
@@ -126,7 +137,8 @@ type SiteFigures struct {
 	Test Set    `json:"test"`
 }
 
-// Figures returns those of model m, of whose peers this one has that name. nil: there are no sums, neither by Run nor kept.
+// Figures returns those of model m, of whose peers this one has that name. nil: there are no sums, neither by Run nor
+// kept.
 func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	if err := e.recall(digestOf(m)); err != nil || e.sums == nil {
 		return nil, err
@@ -150,7 +162,8 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	return f, nil
 }
 
-// Scored returns the logits and labels of own nodes of a split, once there are figures; this process must have the logits.
+// Scored returns the logits and labels of own nodes of a split, once there are figures; this process must have the
+// logits.
 func (e *Exchange) Scored(split graph.Split) eval.Scored {
 	own, _ := e.split(e.sums)
 	return eval.Scored{Scores: e.logits, Labels: own.Labels, Rows: append([]int32{}, own.NodesIn(split)...)}
@@ -164,14 +177,16 @@ func (e *Exchange) readTables(s *sums) (val, test *eval.Table, err error) {
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
 	likelihoods, _ := eval.Likelihoods(kind, classes)
 	if n := len(s.Labels) - train.LabelsLen(kind, classes); n != totals || len(s.Likelihoods) != likelihoods {
-		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, likelihoods, n, len(s.Likelihoods))
+		return nil, nil, fmt.Errorf("there must be %d totals and %d likelihoods (got %d and %d)", totals, likelihoods,
+			n, len(s.Likelihoods))
 	}
 	own, _ := e.split(s)
 	if val, test, err = tables(eval.NewSheet(own.Labels, e.Goal), s.Sheets); err != nil {
 		return nil, nil, err
 	}
 	if n := val.Rows() + test.Rows(); n > e.Shard.Nodes {
-		return nil, nil, fmt.Errorf("there must be at most %d labelled validation and test nodes (got %d)", e.Shard.Nodes, n)
+		return nil, nil, fmt.Errorf("there must be at most %d labelled validation and test nodes (got %d)",
+			e.Shard.Nodes, n)
 	}
 	return val, test, nil
 }
@@ -185,8 +200,9 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 	own, counts := e.split(s)
 	sent := s.Labels[train.LabelsLen(own.Labels.Kind(), own.Labels.Classes):]
 	temperatures := eval.FitTemperatures(s.Likelihoods, own.Labels.Kind(), own.Labels.Classes)
-	f := &Figures{Metric: e.Metric, Positive: counts.Positive(), Majority: -1, Temperature: temperatures.Shared, Temperatures: temperatures.Classes,
-		Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]}, Edges: sent[3]}
+	f := &Figures{Metric: e.Metric, Positive: counts.Positive(), Majority: -1, Temperature: temperatures.Shared,
+		Temperatures: temperatures.Classes, Sent: comm.Counts{Halo: sent[0], Reduce: sent[1], Control: sent[2]},
+		Edges: sent[3]}
 	if own.Labels.Kind() == graph.Single {
 		f.Majority = slices.Index(counts.Classes, slices.Max(counts.Classes))
 	}
@@ -223,7 +239,8 @@ func thresholds(val *eval.Table, g eval.Goal) (all []Threshold) {
 	bins, ok := val.Choose(g)
 	for k, bin := range bins {
 		edge := max(eval.CurveEdge(bin), -math.MaxFloat64) // JSON has no infinity
-		all = append(all, Threshold{Goal: g.String(), LogOdds: edge, Probability: 1 / (1 + math.Exp(-edge)), Reached: ok[k]})
+		all = append(all, Threshold{Goal: g.String(), LogOdds: edge, Probability: 1 / (1 + math.Exp(-edge)),
+			Reached: ok[k]})
 	}
 	return all
 }
@@ -241,7 +258,8 @@ func (f *Figures) Calibration() eval.Temperatures {
 	return eval.Temperatures{Shared: f.Temperature, Classes: f.Temperatures}
 }
 
-// Cuts returns the log-odds from which on classes are predicted, of two class 1; nil: the more probable class is predicted.
+// Cuts returns the log-odds from which on classes are predicted, of two class 1; nil: the more probable class is
+// predicted.
 func (f *Figures) Cuts() (all eval.Cuts) {
 	if f.Threshold != nil && f.Positive == 0 {
 		return eval.Cuts{eval.Mirrored(f.Threshold.LogOdds)}
@@ -273,7 +291,8 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts train.LabelCounts) Set 
 	s.Baseline = Value(t.Baseline(e.Metric, counts.Classes, counts.Labelled))
 	for c := range s.Targets {
 		one := &s.Targets[c]
-		for m, at := range map[eval.Metric]*Value{"r2": &one.BaselineR2, "mae": &one.BaselineMAE, "rmse": &one.BaselineRMSE} {
+		for m, at := range map[eval.Metric]*Value{"r2": &one.BaselineR2, "mae": &one.BaselineMAE,
+			"rmse": &one.BaselineRMSE} {
 			_, baseline := t.Column(m, c)
 			*at = Value(baseline)
 		}
@@ -281,10 +300,11 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts train.LabelCounts) Set 
 	return s
 }
 
-// Of returns the figures of the rows of logits [N×C] that l labels, of which all classes are predicted as a model file says:
-// at its temperatures and from its cuts on. Of the labels in training, which the
+// Of returns the figures of the rows of logits [N×C] that l labels, of which all classes are predicted as a model file
+// says: at its temperatures and from its cuts on. Of the labels in training, which the
 // baseline needs, they know nothing: it is NaN.
-func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperatures eval.Temperatures, cuts eval.Cuts) (Set, error) {
+func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperatures eval.Temperatures,
+	cuts eval.Cuts) (Set, error) {
 	any := eval.Goal{}
 	if len(cuts) > 0 {
 		any.Best = "f1"
@@ -301,8 +321,8 @@ func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperatures eval.
 	return s, nil
 }
 
-// StandardError returns about the standard error of metric m, if it is x, over the nodes of s; positive is the positive class
-// of two, else −1.
+// StandardError returns about the standard error of metric m, if it is x, over the nodes of s; positive is the positive
+// class of two, else −1.
 func (s *Set) StandardError(m eval.Metric, positive int, x float64) float64 {
 	var sides [][2]float64
 	for k, c := range s.Classes {
@@ -313,8 +333,8 @@ func (s *Set) StandardError(m eval.Metric, positive int, x float64) float64 {
 	return m.StandardError(x, float64(s.Rows), sides...)
 }
 
-// Rank makes x, which is off by at most bound, the metric m of s, AUC or AP, with its interval; positive is the positive class
-// of two, else −1.
+// Rank makes x, which is off by at most bound, the metric m of s, AUC or AP, with its interval; positive is the
+// positive class of two, else −1.
 func (s *Set) Rank(m eval.Metric, positive int, x, bound float64) {
 	s.Metric, s.MetricBound, s.Low, s.High = Value(x), Value(bound), Value(math.NaN()), Value(math.NaN())
 	if positive < 0 {
@@ -353,8 +373,8 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 		return numbers(t, metric, l, seed)
 	}
 	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Confusion: t.Matrix, Baseline: Value(math.NaN()),
-		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")), AUC: Value(t.Of("auc")), AP: Value(t.Of("ap")),
-		AUCBound: Value(t.Bound("auc")), APBound: Value(t.Bound("ap"))}
+		Accuracy: Value(t.Of("accuracy")), MicroF1: Value(t.Of("micro-f1")), MacroF1: Value(t.Of("macro-f1")),
+		AUC: Value(t.Of("auc")), AP: Value(t.Of("ap")), AUCBound: Value(t.Bound("auc")), APBound: Value(t.Bound("ap"))}
 	if l.Ordered {
 		off, kappa := Value(t.Of("rank-mae")), Value(t.Of("qwk"))
 		s.RankMAE, s.QWK = &off, &kappa
@@ -366,7 +386,8 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 	for k := range l.Classes {
 		right, wrong, missed := t.Class(k)
 		c := Class{Name: l.Name(k), Labelled: right + missed, Predicted: right + wrong,
-			Precision: share(right, right+wrong), Recall: share(right, right+missed), F1: share(2*right, 2*right+wrong+missed)}
+			Precision: share(right, right+wrong), Recall: share(right, right+missed),
+			F1: share(2*right, 2*right+wrong+missed)}
 		s.Classes = append(s.Classes, c)
 		if right+wrong+missed > 0 { // as in macro-F1; what is never predicted counts 0
 			precision, recall, n = precision+orZero(c.Precision), recall+orZero(c.Recall), n+1
@@ -382,8 +403,8 @@ func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Se
 // numbers is measured of a table of numbers.
 func numbers(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set {
 	none := Value(math.NaN())
-	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Baseline: none, Accuracy: none, MicroF1: none, MacroF1: none, Precision: none,
-		Recall: none, AUC: none, AP: none, AUCBound: none, APBound: none, ECE: none, Calibrated: none}
+	s := Set{Rows: t.Rows(), Metric: Value(t.Of(metric)), Baseline: none, Accuracy: none, MicroF1: none, MacroF1: none,
+		Precision: none, Recall: none, AUC: none, AP: none, AUCBound: none, APBound: none, ECE: none, Calibrated: none}
 	low, high := t.Interval(metric, rng.New(seed))
 	s.Low, s.High = Value(low), Value(high)
 	for c := range l.Classes {
@@ -436,10 +457,12 @@ func (f *Figures) rare() (all []string) {
 	}{{"validation", f.Val}, {"test", f.Test}} {
 		for _, c := range one.set.Classes {
 			if one.set.Rows > 0 && c.Labelled < fewOfClass {
-				few = append(few, fmt.Sprintf("%d of the %d %s nodes are of class %s", c.Labelled, one.set.Rows, one.name, c.Name))
+				few = append(few, fmt.Sprintf("%d of the %d %s nodes are of class %s", c.Labelled, one.set.Rows,
+					one.name, c.Name))
 			}
 			if one.set.Rows > 0 && c.Labelled == one.set.Rows && f.Metric.Ranks() {
-				text := fmt.Sprintf("%s %s is undefined, since all %d nodes are of class %s", one.name, f.Metric, one.set.Rows, c.Name)
+				text := fmt.Sprintf("%s %s is undefined, since all %d nodes are of class %s", one.name, f.Metric,
+					one.set.Rows, c.Name)
 				if one.name == "validation" {
 					text += ": it chose nothing, and training ended as it does without validation nodes"
 				}
@@ -448,8 +471,8 @@ func (f *Figures) rare() (all []string) {
 		}
 	}
 	if len(few) > 0 {
-		all = append(all, fmt.Sprintf("%s: too few to choose a model by, or to say how good it is. Label more of them, or mark more for validation and test",
-			strings.Join(few, ", ")))
+		all = append(all, fmt.Sprintf("%s: too few to choose a model by, or to say how good it is. "+
+			"Label more of them, or mark more for validation and test", strings.Join(few, ", ")))
 	}
 	return all
 }
@@ -457,8 +480,8 @@ func (f *Figures) rare() (all []string) {
 // Warnings returns what whoever reads the figures must know first.
 func (f *Figures) Warnings() (all []string) {
 	if len(f.Untrained) > 0 {
-		all = append(all, fmt.Sprintf("no training node has a class that the data have, so the model cannot predict it: %s",
-			strings.Join(f.Untrained, ", ")))
+		all = append(all, fmt.Sprintf("no training node has a class that the data have, so the model "+
+			"cannot predict it: %s", strings.Join(f.Untrained, ", ")))
 	}
 	set, name := f.Test, "test"
 	if set.Rows == 0 {
@@ -491,14 +514,15 @@ func (f *Figures) Warnings() (all []string) {
 		worst, how = set.Metric, "it is "
 	}
 	if f.Metric.Gain(float64(worst), float64(set.Baseline)) <= 0 {
-		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s%s; %s", name, f.Metric, f.Metric.Text(float64(set.Baseline)),
-			how, f.Metric.Text(float64(worst)), f.tryInstead()))
+		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s%s; %s", name, f.Metric,
+			f.Metric.Text(float64(set.Baseline)), how, f.Metric.Text(float64(worst)), f.tryInstead()))
 	}
 	if f.Positive >= 0 {
 		all = append(all, f.rare()...)
 	}
 	if t := f.Threshold; t != nil && !t.Reached {
-		all = append(all, fmt.Sprintf("no threshold has what %s asks for on the validation nodes; the nearest is taken", t.Goal))
+		all = append(all, fmt.Sprintf("no threshold has what %s asks for on the validation nodes; the nearest is taken",
+			t.Goal))
 	}
 	var short []string
 	for k, t := range f.Thresholds {

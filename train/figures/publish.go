@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Published are figures of one site's test nodes, which it told the others: so coarse that no node's label follows, whatever
-// the receiver knows of the others.
+// Published are figures of one site's test nodes, which it told the others: so coarse that no node's label follows,
+// whatever the receiver knows of the others.
 type Published struct {
 	Rank   int     `json:"rank"`
 	Name   string  `json:"name"`
@@ -19,8 +19,8 @@ type Published struct {
 	Metric float64 `json:"metric"` // that of the run, in hundredths, at least 2/rows and at most 1−2/rows
 }
 
-// What a site is in the sum that decides whether figures are told: one or none of publishing and hidden; of hidden sites
-// those of fewNodes test nodes or more are large, too.
+// What a site is in the sum that decides whether figures are told: one or none of publishing and hidden; of hidden
+// sites those of fewNodes test nodes or more are large, too.
 const (
 	publishing = iota
 	hidden     // has test nodes, and tells nothing
@@ -28,12 +28,13 @@ const (
 	standings
 )
 
-// fewNodes is how many test nodes a hidden site has at least to count as large, and of how many figures are rounded down.
+// fewNodes is how many test nodes a hidden site has at least to count as large, and of how many figures are rounded
+// down.
 const fewNodes = 10
 
-// mayTell reports whether figures of single sites are told. The totals less what others tell are those of the hidden sites,
-// and each of these knows its own part. So there must be none of them, or leastHidden with more than a few nodes: then
-// nobody sees less than two together.
+// mayTell reports whether figures of single sites are told. The totals less what others tell are those of the hidden
+// sites, and each of these knows its own part. So there must be none of them, or leastHidden with more than a few
+// nodes: then nobody sees less than two together.
 func mayTell(of [standings]int64) bool {
 	return of[publishing] > 0 && (of[hidden] == 0 || of[large] >= leastHidden)
 }
@@ -51,7 +52,8 @@ func (e *Exchange) standing() (is [standings]int64, err error) {
 		return is, err
 	}
 	switch n := t.Rows(); {
-	case e.Publish > 0 && n >= int64(e.Publish) && !e.thin(t) && !e.Metric.Plain(): // hundredths are of metrics in [0, 1]
+	case e.Publish > 0 && n >= int64(e.Publish) && !e.thin(t) && !e.Metric.Plain():
+		// hundredths are of metrics in [0, 1]
 		is[publishing] = 1
 	case n > 0:
 		is[hidden] = 1
@@ -71,8 +73,8 @@ func (e *Exchange) ownTest() (*eval.Table, error) {
 	return test, err
 }
 
-// thin reports whether the metric of t depends on very few nodes, as a ranking does where a class has fewer than fewNodes,
-// or there is none.
+// thin reports whether the metric of t depends on very few nodes, as a ranking does where a class has fewer than
+// fewNodes, or there is none.
 func (e *Exchange) thin(t *eval.Table) bool {
 	if x := t.Of(e.Metric); math.IsNaN(x) || !e.Metric.Ranks() {
 		return math.IsNaN(x)
@@ -85,9 +87,10 @@ func (e *Exchange) thin(t *eval.Table) bool {
 	return false
 }
 
-// tell sends the others this site's figures if it publishes any, and returns those of all that do. s are the sums over all
-// sites, sheets this site's part of them.
-func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []int64, publishes bool) (all []Published, err error) {
+// tell sends the others this site's figures if it publishes any, and returns those of all that do. s are the sums over
+// all sites, sheets this site's part of them.
+func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []int64,
+	publishes bool) (all []Published, err error) {
 	text := []byte{0}
 	if publishes {
 		f, err := e.figures(s)
@@ -122,8 +125,8 @@ func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []in
 	return all, nil
 }
 
-// publishedOf rounds the figures of test nodes. With at least two right and two wrong nodes in what it says, 0 and 100 % do
-// not tell that the model names the label of each.
+// publishedOf rounds the figures of test nodes. With at least two right and two wrong nodes in what it says, 0 and
+// 100 % do not tell that the model names the label of each.
 func publishedOf(s Set) Published {
 	edge := 2 / float64(max(4, s.Rows))
 	metric := min(max(float64(s.Metric), edge), 1-edge)

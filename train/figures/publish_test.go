@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// TestPublish: sites that allow it tell the others their metric, rounded, and only where the totals do not then tell that of
-// a site which does not.
+// TestPublish: sites that allow it tell the others their metric, rounded, and only where the totals do not then tell
+// that of a site which does not.
 func TestPublish(t *testing.T) {
 	g, logits := example(t, 1200, 3, false, true)
 	shards := parts(t, g, 4)
@@ -46,8 +46,10 @@ func TestPublish(t *testing.T) {
 					t.Fatal(err)
 				}
 				own := theirs.Sites[0].Test
-				if one.Rows != own.Rows/10*10 || one.Rows == 0 || math.Abs(one.Metric-float64(own.Metric)) > 0.005+1e-9 {
-					t.Errorf("%v: site %d has %d nodes at %v, and told site %d %+v", c.least, one.Rank, own.Rows, own.Metric, r, one)
+				if one.Rows != own.Rows/10*10 || one.Rows == 0 ||
+					math.Abs(one.Metric-float64(own.Metric)) > 0.005+1e-9 {
+					t.Errorf("%v: site %d has %d nodes at %v, and told site %d %+v", c.least, one.Rank, own.Rows,
+						own.Metric, r, one)
 				}
 			}
 			var want []int
@@ -67,7 +69,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestMayTell: figures of single sites stay where those of a hidden one, or of a few nodes, would follow from the totals.
+// TestMayTell: figures of single sites stay where those of a hidden one, or of a few nodes, would follow from the
+// totals.
 func TestMayTell(t *testing.T) {
 	for of, want := range map[[standings]int64]bool{
 		{0, 0, 0}: false,
@@ -87,14 +90,15 @@ func TestMayTell(t *testing.T) {
 	}
 }
 
-// TestPublishedIsCoarse: a site where all nodes are right, or wrong, does not tell so; a ranking of very few is not told, and a
-// site that has the model from another adds nothing and hides nothing.
+// TestPublishedIsCoarse: a site where all nodes are right, or wrong, does not tell so; a ranking of very few is not
+// told, and a site that has the model from another adds nothing and hides nothing.
 func TestPublishedIsCoarse(t *testing.T) {
 	for _, c := range []struct {
 		rows   int64
 		metric Value
 		want   Published
-	}{{57, 1, Published{Rows: 50, Metric: 0.96}}, {57, 0, Published{Rows: 50, Metric: 0.04}}, {999, 0.8449, Published{Rows: 990, Metric: 0.84}}} {
+	}{{57, 1, Published{Rows: 50, Metric: 0.96}}, {57, 0, Published{Rows: 50, Metric: 0.04}},
+		{999, 0.8449, Published{Rows: 990, Metric: 0.84}}} {
 		if got := publishedOf(Set{Rows: c.rows, Metric: c.metric}); got != c.want {
 			t.Errorf("%d nodes at %v: %+v, must be %+v", c.rows, c.metric, got, c.want)
 		}
@@ -130,7 +134,8 @@ func TestPublishedBytes(t *testing.T) {
 		return all[0].Used()
 	}
 	none, told := used(0), used(20)
-	if more := told.Control - none.Control; more != 2*(PublishedBytes+comm.HeaderLen) || told.Reduce != none.Reduce || told.Halo != none.Halo {
+	if more := told.Control - none.Control; more != 2*(PublishedBytes+comm.HeaderLen) || told.Reduce != none.Reduce ||
+		told.Halo != none.Halo {
 		t.Errorf("%+v, and with figures of sites %+v", none, told)
 	}
 }

@@ -34,7 +34,8 @@ func RidgeCost(d, c, lambdas int) Cost {
 		instead: "fewer random features or rounds",
 		flops:   float64(lambdas) * (n*n*n/3 + 2*n*n*outputs), sent: 4 * (int64(d)*int64(d+1)/2 + int64(d)*int64(c))}
 	if d > MaxRidge {
-		cost.fault = fmt.Errorf("columns of a closed form must be at most %d (got %d): use fewer random features or rounds", MaxRidge, d)
+		cost.fault = fmt.Errorf("columns of a closed form must be at most %d (got %d): use fewer random "+
+			"features or rounds", MaxRidge, d)
 	}
 	return cost
 }
@@ -44,9 +45,11 @@ func RidgeCost(d, c, lambdas int) Cost {
 func ComponentsCost(f, k, passes int) Cost {
 	rows, w := float64(f), float64(min(k+oversample, f))
 	cost := Cost{what: fmt.Sprintf("encoder pca:%d over %d features", k, f), instead: "fewer components or passes",
-		flops: float64(passes+1)*4*rows*w*w + 18*w*w*w + 4*rows*w*float64(k), sent: 4 * int64(w*(rows*float64(passes)+w))}
+		flops: float64(passes+1)*4*rows*w*w + 18*w*w*w + 4*rows*w*float64(k),
+		sent:  4 * int64(w*(rows*float64(passes)+w))}
 	if k > MaxComponents {
-		cost.fault = fmt.Errorf("components must be at most %d with encoder pca (got %d): use fewer, or encoder raw", MaxComponents, k)
+		cost.fault = fmt.Errorf("components must be at most %d with encoder pca (got %d): use fewer, or encoder raw",
+			MaxComponents, k)
 	}
 	return cost
 }
@@ -70,6 +73,6 @@ func (c Cost) Warning() string {
 	if c.took() < longSolve && c.sent < manyBytes {
 		return ""
 	}
-	return fmt.Sprintf("%s takes about %s of one core at each peer, whose part of the sums has %d MB; it takes less with %s",
-		c.what, max(c.took().Round(time.Second), time.Second), (c.sent+5e5)/1e6, c.instead)
+	return fmt.Sprintf("%s takes about %s of one core at each peer, whose part of the sums has %d MB; "+
+		"it takes less with %s", c.what, max(c.took().Round(time.Second), time.Second), (c.sent+5e5)/1e6, c.instead)
 }

@@ -12,8 +12,8 @@ import (
 // directionPenalty is the λ of the ridge regression whose weights are directions: each column has variance 1.
 const directionPenalty = 0.01
 
-// Directions returns the k directions of the D − 1 columns behind the constant that explain the C targets best, (D−1)×k: the
-// weights of a ridge regression, or with k < C their k leading singular vectors.
+// Directions returns the k directions of the D − 1 columns behind the constant that explain the C targets best,
+// (D−1)×k: the weights of a ridge regression, or with k < C their k leading singular vectors.
 func (n Normal) Directions(ctx context.Context, k int) (hmat.Dense, error) {
 	f := n.Columns() - 1
 	columns := make([]int, f)

@@ -82,8 +82,8 @@ func orthonormal(ctx context.Context, a blas64.General) error {
 	// reflect applies the reflectors of a panel to the columns behind it.
 	reflect := func(i int, which blas.Transpose) {
 		impl.Dlarft(lapack.Forward, lapack.ColumnWise, m-i, qrPanel, a.Data[i*lda+i:], lda, tau[i:], work, qrPanel)
-		impl.Dlarfb(blas.Left, which, lapack.Forward, lapack.ColumnWise, m-i, k-i-qrPanel, qrPanel, a.Data[i*lda+i:], lda,
-			work, qrPanel, a.Data[i*lda+i+qrPanel:], lda, work[qrPanel*qrPanel:], qrPanel)
+		impl.Dlarfb(blas.Left, which, lapack.Forward, lapack.ColumnWise, m-i, k-i-qrPanel, qrPanel, a.Data[i*lda+i:],
+			lda, work, qrPanel, a.Data[i*lda+i+qrPanel:], lda, work[qrPanel*qrPanel:], qrPanel)
 	}
 	for i := 0; i < blocked; i += qrPanel {
 		if err := ctx.Err(); err != nil {
@@ -124,7 +124,8 @@ func eigenvectors(ctx context.Context, a blas64.Symmetric) (ok bool, err error) 
 	var impl lapackgonum.Implementation
 	w, size := a.N, make([]float64, 1)
 	impl.Dsytrd(blas.Upper, w, a.Data, a.Stride, nil, nil, nil, size, -1)
-	values, beside, tau, work := make([]float64, w), make([]float64, max(0, w-1)), make([]float64, max(0, w-1)), make([]float64, max(int(size[0]), 2*w))
+	values, beside, tau, work := make([]float64, w), make([]float64, max(0, w-1)), make([]float64, max(0, w-1)),
+		make([]float64, max(int(size[0]), 2*w))
 	impl.Dsytrd(blas.Upper, w, a.Data, a.Stride, values, beside, tau, work, len(work))
 	if err := ctx.Err(); err != nil {
 		return false, err

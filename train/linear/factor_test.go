@@ -76,7 +76,8 @@ func TestCholeskyAsGonum(t *testing.T) {
 // TestOrthonormalAsGonum: so has an orthonormal basis.
 func TestOrthonormalAsGonum(t *testing.T) {
 	for _, shape := range [][2]int{{1, 1}, {40, 7}, {130, 128}, {200, 129}, {160, 160}, {170, 161}, {300, 200}} {
-		got := blas64.General{Rows: shape[0], Cols: shape[1], Stride: shape[1], Data: make([]float64, shape[0]*shape[1])}
+		got := blas64.General{Rows: shape[0], Cols: shape[1], Stride: shape[1],
+			Data: make([]float64, shape[0]*shape[1])}
 		for i := range got.Data {
 			got.Data[i] = rng.New(3).Normal(uint64(i))
 		}
@@ -145,7 +146,8 @@ func TestSolvesEndWithTheContext(t *testing.T) {
 			return err
 		}},
 		{"chunks", 3, func(ctx context.Context) error { return inChunks(ctx, 10, 2.5*chunkWork, func(int, int) {}) }},
-		{"basis", 2 * (300 - qrRest) / qrPanel, func(ctx context.Context) error { return orthonormalise(ctx, wide.Clone()) }},
+		{"basis", 2 * (300 - qrRest) / qrPanel,
+			func(ctx context.Context) error { return orthonormalise(ctx, wide.Clone()) }},
 		{"eigenvectors", 2, func(ctx context.Context) error {
 			_, err := eigenvectors(ctx, definite(100, 1).RawSymmetric())
 			return err
@@ -178,12 +180,14 @@ func TestCost(t *testing.T) {
 		warn, err string
 	}{
 		{"129 columns", RidgeCost(129, 7, 9), "", ""},
-		{"6776 columns", RidgeCost(6776, 15, 9), "a closed form with 6776 columns, 15 outputs and 9 penalties takes about 3m", ""},
+		{"6776 columns", RidgeCost(6776, 15, 9),
+			"a closed form with 6776 columns, 15 outputs and 9 penalties takes about 3m", ""},
 		{"many columns", RidgeCost(MaxRidge+1, 2, 1), "", "columns of a closed form must be at most 8192 (got 8193)"},
 		{"many penalties", RidgeCost(MaxRidge, 2, 40), "", "use fewer random features or rounds"},
 		{"128 components", ComponentsCost(61278, 128, 1), "", ""},
 		{"1000 components", ComponentsCost(61278, 1000, 1), "encoder pca:1000 over 61278 features takes about", ""},
-		{"many components", ComponentsCost(6805, MaxComponents+1, 1), "", "components must be at most 1024 with encoder pca (got 1025)"},
+		{"many components", ComponentsCost(6805, MaxComponents+1, 1), "",
+			"components must be at most 1024 with encoder pca (got 1025)"},
 		{"many passes", ComponentsCost(61278, 1000, 100), "", "use fewer components or passes"},
 	} {
 		err := c.cost.Err()

@@ -11,7 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Joint is what all peers know of the targets of a regression, zeros and ones or standardised numbers, before its normal equations are summed.
+// Joint is what all peers know of the targets of a regression, zeros and ones or standardised numbers, before its
+// normal equations are summed.
 type Joint struct {
 	Rows      float64   // of all peers
 	Weight    float64   // of all rows together
@@ -22,8 +23,8 @@ type Joint struct {
 	RestWeight float64   // Weight of all peers but this one
 	Rest       []float64 // [C] Squares of all peers but this one
 
-	// The sums of products with column From, and with all behind it, may be so far from the exact ones beyond the rounding
-	// of float32, times the lengths of columns before it over √Weight.
+	// The sums of products with column From, and with all behind it, may be so far from the exact ones beyond the
+	// rounding of float32, times the lengths of columns before it over √Weight.
 	From  int
 	Apart float64
 }
@@ -100,13 +101,14 @@ type system struct {
 }
 
 func (n Normal) system() system {
-	return system{n.Columns(), func(i, j int) float64 { return n.gram[i][j] }, func(i, class int) float64 { return n.cross[i][class] }}
+	return system{n.Columns(), func(i, j int) float64 { return n.gram[i][j] },
+		func(i, class int) float64 { return n.cross[i][class] }}
 }
 
 // Check returns an error that is comm.ErrRefused unless n, of all peers, less own, of this one, may be the normal
-// equations of rows with such targets: weights and targets add up to what is known, the Gram matrix of the other peers is
-// positive semidefinite, and their columns explain no more of a target than there is. Rounding is all that these have to
-// spare.
+// equations of rows with such targets: weights and targets add up to what is known, the Gram matrix of the other peers
+// is positive semidefinite, and their columns explain no more of a target than there is. Rounding is all that these
+// have to spare.
 func (n Normal) Check(ctx context.Context, own Normal, k Joint) error {
 	return k.checkSystem(ctx, n.system(), own.system())
 }
@@ -138,14 +140,15 @@ func (k Joint) checkSystem(ctx context.Context, n, own system) error {
 			all += n.cross(j, c)
 		}
 		if v := n.gram(j, 0); !(math.Abs(all-v) <= most) {
-			return comm.Refused("the products of column %d with all labels must add up to %.6g, that with the constant (got %.6g)", j, v, all)
+			return comm.Refused("the products of column %d with all labels must add up to %.6g, that with the "+
+				"constant (got %.6g)", j, v, all)
 		}
 	}
 	return k.definite(ctx, n, own, eps)
 }
 
-// definite checks the Gram matrix of the other peers, and how much of each target their columns explain. Both are in units
-// of the lengths that columns and targets have over all peers, in which a sum is off by less than eps.
+// definite checks the Gram matrix of the other peers, and how much of each target their columns explain. Both are in
+// units of the lengths that columns and targets have over all peers, in which a sum is off by less than eps.
 func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
 	d, c := n.d, len(k.Squares)
 	inverse := make([]float64, d)
@@ -162,7 +165,8 @@ func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
 			a.Data[i*d+j] = (n.gram(j, i) - own.gram(j, i)) * inverse[i] * inverse[j]
 		}
 		if v := a.Data[i*d+i]; v < -2*eps {
-			return comm.Refused("the Gram matrix's diagonal at the other peers must be at least 0 (got %.6g)", v*n.gram(i, i))
+			return comm.Refused("the Gram matrix's diagonal at the other peers must be at least 0 (got %.6g)",
+				v*n.gram(i, i))
 		}
 		a.Data[i*d+i] += ridge
 		for o := range c {
@@ -181,7 +185,8 @@ func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
 	if c == 0 {
 		return nil
 	}
-	blas64.Trsm(blas.Left, blas.Trans, 1, blas64.Triangular{N: d, Stride: d, Data: a.Data, Uplo: blas.Upper, Diag: blas.NonUnit}, cross)
+	blas64.Trsm(blas.Left, blas.Trans, 1,
+		blas64.Triangular{N: d, Stride: d, Data: a.Data, Uplo: blas.Upper, Diag: blas.NonUnit}, cross)
 	for o, s := range k.Squares {
 		if s == 0 {
 			continue
@@ -191,7 +196,8 @@ func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
 			explained += cross.Data[i*c+o] * cross.Data[i*c+o]
 		}
 		if most := math.Sqrt(max(k.Rest[o], 0)/s) + math.Sqrt(2*eps); math.Sqrt(explained) > most {
-			return comm.Refused("the columns of the other peers must explain at most %.6g of class %d (got %.6g)", k.Rest[o], o, explained*s)
+			return comm.Refused("the columns of the other peers must explain at most %.6g of class %d (got %.6g)",
+				k.Rest[o], o, explained*s)
 		}
 	}
 	return nil

@@ -14,12 +14,13 @@ import (
 	hmat "github.com/heddle-gnn/heddle/mat"
 )
 
-// drawnRows returns rows of every kind that is hard for sums in float32: columns of any scale, some constant, zero, nearly
-// so, or the same as another one; the first is the constant 1.
+// drawnRows returns rows of every kind that is hard for sums in float32: columns of any scale, some constant, zero,
+// nearly so, or the same as another one; the first is the constant 1.
 func drawnRows(t *rapid.T, n, d int) hmat.Dense {
 	x, key := hmat.New(n, d), rng.New(rapid.Uint64().Draw(t, "seed"))
 	for j := range d {
-		kind, scale := rapid.IntRange(0, 5).Draw(t, "kind"), math.Exp2(float64(rapid.IntRange(-30, 30).Draw(t, "scale")))
+		kind, scale := rapid.IntRange(0, 5).Draw(t, "kind"),
+			math.Exp2(float64(rapid.IntRange(-30, 30).Draw(t, "scale")))
 		for i := range n {
 			v := key.Fold(uint64(j)).Normal(uint64(i))
 			switch {
@@ -69,7 +70,8 @@ func blur(sums []float32, d, c int, k Joint) {
 // TestJointIsNoAlarm: the normal equations of any rows pass, also as sums in fixed point have them.
 func TestJointIsNoAlarm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, d, c := rapid.IntRange(3, 200).Draw(t, "n"), rapid.IntRange(1, 12).Draw(t, "d"), rapid.IntRange(1, 4).Draw(t, "c")
+		n, d, c := rapid.IntRange(3, 200).Draw(t, "n"), rapid.IntRange(1, 12).Draw(t, "d"),
+			rapid.IntRange(1, 4).Draw(t, "c")
 		x, y, weight := drawnRows(t, n, d), hmat.New(n, c), make([]float32, n)
 		k := Joint{Rows: float64(n), Squares: make([]float64, c), Exclusive: rapid.Bool().Draw(t, "exclusive")}
 		of := make([]float32, c)
@@ -125,7 +127,8 @@ func TestJointIsNoAlarm(t *testing.T) {
 			k.Rest = make([]float64, c)
 			for i := rows[0]; i < rows[1]; i++ {
 				for o, v := range y.Row(i) {
-					k.Rest[o] += float64(weight[i]) * float64(v) * float64(v) // of zeros and ones the same without the square
+					// of zeros and ones the same without the square
+					k.Rest[o] += float64(weight[i]) * float64(v) * float64(v)
 				}
 			}
 			if err := all.Check(t.Context(), own, k); err != nil {
@@ -153,7 +156,8 @@ func standardNumbers(y hmat.Dense) {
 // TestRestIsNoAlarm: so do statistics and class sums of any rows.
 func TestRestIsNoAlarm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n, f, c := rapid.IntRange(2, 60).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "f"), rapid.IntRange(1, 3).Draw(t, "c")
+		n, f, c := rapid.IntRange(2, 60).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "f"),
+			rapid.IntRange(1, 3).Draw(t, "c")
 		x := drawnRows(t, n, f)
 		r := Rest{Length: math.Inf(1)}
 		if rapid.Bool().Draw(t, "normalised") {
@@ -233,12 +237,16 @@ func TestJointRefuses(t *testing.T) {
 	}
 	// Sums: 11, 21 22, 31 32 33 of the Gram matrix, then two products a column.
 	for name, change := range map[string]func(s []float32){
-		"the weights of all training nodes must add up to 40 (got 41)":             func(s []float32) { s[0]++ },
-		"the labels of class 1 must add up to 20 (got 25)":                         func(s []float32) { s[7] += 5 },
-		"the products of column 1 with all labels must add up to":                  func(s []float32) { s[8] += 5 },
-		"the Gram matrix's diagonal at the other peers must be at least 0":         func(s []float32) { s[2] = part(0, 20)[2] - 1 },
-		"the Gram matrix of the other peers must be positive semidefinite":         func(s []float32) { s[4] += 60 },
-		"the columns of the other peers must explain at most 10 of class 0 (got 2": func(s []float32) { s[8], s[9] = s[8]+20, s[9]-20 },
+		"the weights of all training nodes must add up to 40 (got 41)": func(s []float32) { s[0]++ },
+		"the labels of class 1 must add up to 20 (got 25)":             func(s []float32) { s[7] += 5 },
+		"the products of column 1 with all labels must add up to":      func(s []float32) { s[8] += 5 },
+		"the Gram matrix's diagonal at the other peers must be at least 0": func(s []float32) {
+			s[2] = part(0, 20)[2] - 1
+		},
+		"the Gram matrix of the other peers must be positive semidefinite": func(s []float32) { s[4] += 60 },
+		"the columns of the other peers must explain at most 10 of class 0 (got 2": func(s []float32) {
+			s[8], s[9] = s[8]+20, s[9]-20
+		},
 	} {
 		s := part(0, 40)
 		change(s)
@@ -247,7 +255,8 @@ func TestJointRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		k := Joint{Rows: 40, Weight: 40, Squares: []float64{20, 20}, Rest: []float64{10, 10}, Exclusive: true}
-		if err := all.Check(t.Context(), own, k); !errors.Is(err, comm.ErrRefused) || len(err.Error()) < len(name) || err.Error()[:len(name)] != name {
+		if err := all.Check(t.Context(), own, k); !errors.Is(err, comm.ErrRefused) || len(err.Error()) < len(name) ||
+			err.Error()[:len(name)] != name {
 			t.Errorf("%v, must be %q", err, name)
 		}
 	}

@@ -82,8 +82,8 @@ func (n Normal) Moments(j int) (mean, deviation float64) {
 	return mean, math.Sqrt(max(n.gram[j][j]/count-float64(mean*mean), 0))
 }
 
-// Predicted returns mean and deviation over the training nodes, as they are weighted, of each output of a solution of Solve on
-// these columns.
+// Predicted returns mean and deviation over the training nodes, as they are weighted, of each output of a solution of
+// Solve on these columns.
 func (n Normal) Predicted(columns []int, w hmat.Dense) (mean, deviation []float64) {
 	d, count := len(columns), n.gram[0][0]
 	mean, deviation = make([]float64, w.Cols), make([]float64, w.Cols)
@@ -175,7 +175,8 @@ func (n Normal) Solve(ctx context.Context, columns []int, lambdas []float64) ([]
 
 // penalised solves (gram + λ)·w = cross; gram has the upper triangle. A column without variance has a
 // diagonal of 0: its weight is 0. ok is false where λ is too small.
-func penalised(ctx context.Context, gram blas64.Symmetric, cross blas64.General, lambda float64) (w blas64.General, ok bool, err error) {
+func penalised(ctx context.Context, gram blas64.Symmetric, cross blas64.General,
+	lambda float64) (w blas64.General, ok bool, err error) {
 	w = cross
 	w.Data = slices.Clone(cross.Data)
 	if gram.N == 0 {

@@ -33,17 +33,20 @@ const oversample = 8
 // grid a column. The other peers have so many rows at most: sums that those cannot have, and
 // components that are far from this peer's rows, are comm.ErrRefused.
 func Components(
-	ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, others float64, k, passes, bits int, key rng.Key,
+	ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, others float64, k, passes, bits int,
+	key rng.Key,
 ) (hmat.Dense, error) {
 	f := x.Cols()
 	if k > f {
-		return hmat.Dense{}, fmt.Errorf("encoder: pca must have at most as many components as there are features, %d (got %d)", f, k)
+		return hmat.Dense{},
+			fmt.Errorf("encoder: pca must have at most as many components as there are features, %d (got %d)", f, k)
 	}
 	w := SumColumns(f, k)
 	sums := componentSums{
 		products: func(pass int, q, y hmat.Dense) error {
 			id.Step = pass
-			own, c := y.Clone(), &comm.Contribution{ID: id, Update: y.Data, Bits: bits, Columns: w, UpdateLimit: productLimit(q, others)}
+			own, c := y.Clone(),
+				&comm.Contribution{ID: id, Update: y.Data, Bits: bits, Columns: w, UpdateLimit: productLimit(q, others)}
 			said, err := r.Reduce(ctx, c)
 			if err != nil {
 				return err
@@ -52,7 +55,8 @@ func Components(
 		},
 		projected: func(q, small hmat.Dense) error {
 			id.Kind = "projected Gram matrix"
-			own, c := small.Clone(), &comm.Contribution{ID: id, Update: small.Data, Bits: bits, Columns: w, UpdateLimit: projectedLimit(w, others)}
+			own, c := small.Clone(), &comm.Contribution{ID: id, Update: small.Data, Bits: bits, Columns: w,
+				UpdateLimit: projectedLimit(w, others)}
 			said, err := r.Reduce(ctx, c)
 			if err != nil {
 				return err
@@ -109,7 +113,8 @@ func (s componentSums) components(ctx context.Context, p products, k, passes int
 	if ok, err := eigenvectors(ctx, u); err != nil {
 		return hmat.Dense{}, err
 	} else if !ok {
-		return hmat.Dense{}, errors.New("encoder: the eigenvalues of the projected features were not found; check for NaN and for huge features")
+		return hmat.Dense{}, errors.New("encoder: the eigenvalues of the projected features were not found; " +
+			"check for NaN and for huge features")
 	}
 	v, sums := hmat.New(f, k), make([]float64, k)
 	for i := range f {
@@ -153,7 +158,8 @@ func (p products) apply(ctx context.Context, q hmat.Dense) (hmat.Dense, error) {
 		if s := p.x.Sparse; s != nil {
 			kernels.SpMM(s.RowPtr[lo:hi+1], s.Col, s.Val, q.Cols, q.Data, q.Stride, some.Data, some.Stride, false)
 		} else if d := p.x.Dense; !d.Empty() {
-			kernels.GemmNN(some.Rows, q.Cols, d.Cols, d.Data[lo*d.Stride:], d.Stride, q.Data, q.Stride, some.Data, some.Stride, false)
+			kernels.GemmNN(some.Rows, q.Cols, d.Cols, d.Data[lo*d.Stride:], d.Stride, q.Data, q.Stride, some.Data,
+				some.Stride, false)
 		}
 	})
 	return y, err
@@ -169,9 +175,11 @@ func (p products) gram(ctx context.Context, q hmat.Dense) (hmat.Dense, error) {
 	err = inChunks(ctx, y.Rows, p.work(q), func(lo, hi int) {
 		some := y.RowRange(lo, hi)
 		if p.t != nil {
-			kernels.SpMM(p.t.RowPtr[lo:hi+1], p.t.Col, p.t.Val, q.Cols, xq.Data, xq.Stride, some.Data, some.Stride, false)
+			kernels.SpMM(p.t.RowPtr[lo:hi+1], p.t.Col, p.t.Val, q.Cols, xq.Data, xq.Stride, some.Data, some.Stride,
+				false)
 		} else if d := p.x.Dense; !d.Empty() {
-			kernels.GemmTN(some.Rows, q.Cols, d.Rows, d.Data[lo:], d.Stride, xq.Data, xq.Stride, some.Data, some.Stride, false)
+			kernels.GemmTN(some.Rows, q.Cols, d.Rows, d.Data[lo:], d.Stride, xq.Data, xq.Stride, some.Data, some.Stride,
+				false)
 		}
 	})
 	return y, err

@@ -79,7 +79,8 @@ func overPeers(t testing.TB, x mat.Dense, peers, k, passes, bits int, sparse boo
 		}
 		g := comm.NewGroup(network.Transport(r), r, peers)
 		go func() {
-			out[r], errs[r] = Components(context.Background(), g, comm.ReduceID{}, f, float64(x.Rows-len(rows)), k, passes, bits, rng.New(7))
+			out[r], errs[r] = Components(context.Background(), g, comm.ReduceID{}, f, float64(x.Rows-len(rows)), k,
+				passes, bits, rng.New(7))
 			done <- true
 		}()
 	}
@@ -90,7 +91,8 @@ func overPeers(t testing.TB, x mat.Dense, peers, k, passes, bits int, sparse boo
 		t.Fatal(err)
 	}
 	for r, v := range out {
-		if !slices.EqualFunc(v.Data, out[0].Data, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
+		if !slices.EqualFunc(v.Data, out[0].Data,
+			func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }) {
 			t.Fatalf("peer %d has other components than peer 0", r)
 		}
 	}
@@ -159,9 +161,9 @@ func checkOrthonormal(t *testing.T, v mat.Dense) {
 	}
 }
 
-// TestComponentsCapture holds the components to the singular value decomposition of the pooled rows: they capture all of
-// a rank that they can hold, nearly all of a spectrum that falls fast, and of one that hardly falls more with each pass
-// (NumPy's float64 of the same algorithm has the same shares). Sparse and dense, one peer and four agree.
+// TestComponentsCapture holds the components to the singular value decomposition of the pooled rows: they capture all
+// of a rank that they can hold, nearly all of a spectrum that falls fast, and of one that hardly falls more with each
+// pass (NumPy's float64 of the same algorithm has the same shares). Sparse and dense, one peer and four agree.
 func TestComponentsCapture(t *testing.T) {
 	zero := decaying(t, 80, 40, power(30, 0.5))
 	for i := range zero.Rows {
@@ -198,13 +200,15 @@ func TestComponentsCapture(t *testing.T) {
 						t.Errorf("%d peers, sparse %t: energy %g of %g", peers, sparse, got, best)
 					}
 					// The span is one however the rows are spread: what one captures of the other is everything.
-					if test.name != "nothing" && !strings.HasPrefix(test.name, "rank below") && !strings.HasPrefix(test.name, "fewer") {
+					if test.name != "nothing" && !strings.HasPrefix(test.name, "rank below") &&
+						!strings.HasPrefix(test.name, "fewer") {
 						var dist float64
 						for i := range v.Data {
 							dist = max(dist, math.Abs(float64(v.Data[i]-first.Data[i])))
 						}
 						if dist > 2e-2 {
-							t.Errorf("%d peers, sparse %t: components differ by %g from those of one peer", peers, sparse, dist)
+							t.Errorf("%d peers, sparse %t: components differ by %g from those of one peer", peers,
+								sparse, dist)
 						}
 					}
 				}
@@ -263,14 +267,17 @@ func TestComponentsInFixedPoint(t *testing.T) {
 
 func TestComponentsRefuse(t *testing.T) {
 	g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
-	if _, err := Components(context.Background(), g, comm.ReduceID{}, graph.Features{Dense: mat.New(9, 4)}, 0, 5, 1, 0, 1); err == nil || !strings.Contains(err.Error(), "at most as many components as there are features, 4 (got 5)") {
+	if _, err := Components(context.Background(), g, comm.ReduceID{}, graph.Features{Dense: mat.New(9, 4)}, 0, 5, 1, 0,
+		1); err == nil ||
+		!strings.Contains(err.Error(), "at most as many components as there are features, 4 (got 5)") {
 		t.Errorf("more components than features: %v", err)
 	}
 	huge := mat.New(3, 3)
 	for i := range huge.Data {
 		huge.Data[i] = float32(math.Inf(1))
 	}
-	if _, err := Components(context.Background(), g, comm.ReduceID{}, graph.Features{Dense: huge}, 0, 2, 1, 0, 1); err == nil || !strings.Contains(err.Error(), "must be finite") {
+	if _, err := Components(context.Background(), g, comm.ReduceID{}, graph.Features{Dense: huge}, 0, 2, 1, 0,
+		1); err == nil || !strings.Contains(err.Error(), "must be finite") {
 		t.Errorf("features that are not finite: %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	hmat "github.com/heddle-gnn/heddle/mat"
 )
 
-// Rest is what a peer knows of the rows of all others: their number, how long a row is at most, and how large the squares
-// of each column together. All limits that follow are inequalities that hold whatever the rows are.
+// Rest is what a peer knows of the rows of all others: their number, how long a row is at most, and how large the
+// squares of each column together. All limits that follow are inequalities that hold whatever the rows are.
 type Rest struct {
 	Rows    float64   // at most
 	Length  float64   // of a row, at most; +Inf: not known
@@ -47,24 +47,26 @@ func (r *Rest) Learn(all, own hmat.Dense, apart []float64) error {
 	for j := range r.squares {
 		sum, square := float64(all.At(j, 0))-float64(own.At(j, 0)), float64(all.At(j, 1))-float64(own.At(j, 1))
 		if square < -slack(1, j) {
-			return comm.Refused("the sum of squares of column %d at the other peers must be at least 0 (got %.6g)", j, square)
+			return comm.Refused("the sum of squares of column %d at the other peers must be at least 0 (got %.6g)", j,
+				square)
 		}
 		length += square
 		room += slack(1, j)
 		r.squares[j] = max(square, 0) + slack(1, j)
 		if most := math.Sqrt(r.Rows * r.squares[j]); math.Abs(sum) > most*rounding+slack(0, j) { // Cauchy and Schwarz
-			return comm.Refused("the sum of column %d at the other peers must be between -%.6g and %.6g, by its squares (got %.6g)",
-				j, most, most, sum)
+			return comm.Refused("the sum of column %d at the other peers must be between -%.6g and %.6g, "+
+				"by its squares (got %.6g)", j, most, most, sum)
 		}
 	}
 	if most := r.Rows * r.Length * r.Length; length > most*rounding+room { // false where nothing is known
-		return comm.Refused("the squares of all columns at the other peers must add up to at most %.6g (got %.6g)", most, length)
+		return comm.Refused("the squares of all columns at the other peers must add up to at most %.6g (got %.6g)",
+			most, length)
 	}
 	return nil
 }
 
-// SumsLimit returns what Means.Sums of another peer may be, where the others have n[c] rows in column c of P at most, or
-// one number for all columns, and no number of P is larger than most.
+// SumsLimit returns what Means.Sums of another peer may be, where the others have n[c] rows in column c of P at most,
+// or one number for all columns, and no number of P is larger than most.
 func (r Rest) SumsLimit(m *Means, n []float64, columns int, most float64) func(i int) comm.Limit {
 	return func(i int) comm.Limit {
 		j, rows := i/columns, n[i%columns%len(n)]
@@ -94,14 +96,15 @@ func (r Rest) CheckSums(m *Means, sums, own hmat.Dense, n []float64, most float6
 			square += v * v
 		}
 		if limit := n[c%len(n)] * r.Length * most; math.Sqrt(square) > limit*rounding {
-			return comm.Refused("the sum of the rows of class %d at the other peers must be at most %.6g long (got %.6g)",
-				c, limit, math.Sqrt(square))
+			return comm.Refused("the sum of the rows of class %d at the other peers must be at most %.6g long "+
+				"(got %.6g)", c, limit, math.Sqrt(square))
 		}
 	}
 	return nil
 }
 
-// Projected returns the largest sum of squares that the products of the other peers' rows with each column of u may have.
+// Projected returns the largest sum of squares that the products of the other peers' rows with each column of u may
+// have.
 func (r Rest) Projected(u hmat.Dense) []float64 {
 	total := 0.0
 	for _, s := range r.squares {

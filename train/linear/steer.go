@@ -37,8 +37,8 @@ func productLimit(q hmat.Dense, rows float64) func(i int) comm.Limit {
 	}
 }
 
-// checkProducts checks the columns of GQ, of all peers less this one's own: none is longer than the trace of G times the
-// column of Q.
+// checkProducts checks the columns of GQ, of all peers less this one's own: none is longer than the trace of G times
+// the column of Q.
 func checkProducts(all, own, q hmat.Dense, rows float64, apart []float64) error {
 	square := make([]float64, q.Cols)
 	for j := range q.Rows {
@@ -53,8 +53,8 @@ func checkProducts(all, own, q hmat.Dense, rows float64, apart []float64) error 
 	}
 	for c, length := range lengths(q) {
 		if most := rows * length * rounding; math.Sqrt(square[c]) > most {
-			return comm.Refused("column %d of the products with the Gram matrix of the other peers' %g rows must be at most %.6g long (got %.6g)",
-				c, rows, most, math.Sqrt(square[c]))
+			return comm.Refused("column %d of the products with the Gram matrix of the other peers' %g rows must be "+
+				"at most %.6g long (got %.6g)", c, rows, most, math.Sqrt(square[c]))
 		}
 	}
 	return nil
@@ -88,7 +88,8 @@ func checkProjected(ctx context.Context, all, own hmat.Dense, mine, rows float64
 		trace += a.Data[i*w+i]
 	}
 	if most := rows*rounding + float64(w)*off; trace > most {
-		return comm.Refused("the trace of the projected Gram matrix of the other peers must be at most %.6g, their rows (got %.6g)", most, trace)
+		return comm.Refused("the trace of the projected Gram matrix of the other peers must be at most %.6g, "+
+			"their rows (got %.6g)", most, trace)
 	}
 	for i := range w {
 		a.Data[i*w+i] += 2 * float64(w) * off
@@ -111,15 +112,16 @@ const (
 )
 
 // checkComponents refuses components that one peer has steered, within the limits above: each of them lies on few
-// columns, so that the rows that this peer sends would show these, where its own lie on many; and they keep little of its
-// rows, where its own keep much. Either of the two alone can be in the data of the others. This is no inequality that
-// holds for any data, but a threshold.
+// columns, so that the rows that this peer sends would show these, where its own lie on many; and they keep little of
+// its rows, where its own keep much. Either of the two alone can be in the data of the others. This is no inequality
+// that holds for any data, but a threshold.
 func (p products) checkComponents(ctx context.Context, v hmat.Dense, key rng.Key) error {
 	f, k := v.Rows, min(v.Cols, p.x.Rows()/rowsEach)
 	if k < leastOwn || 2*v.Cols >= f {
 		return nil
 	}
-	alone := componentSums{products: func(int, hmat.Dense, hmat.Dense) error { return nil }, projected: func(_, _ hmat.Dense) error { return nil }}
+	alone := componentSums{products: func(int, hmat.Dense, hmat.Dense) error { return nil },
+		projected: func(_, _ hmat.Dense) error { return nil }}
 	own, err := alone.components(ctx, p, k, 1, key)
 	if err != nil {
 		return err
@@ -134,8 +136,9 @@ func (p products) checkComponents(ctx context.Context, v hmat.Dense, key rng.Key
 	}
 	wide, ownWide := spread(v.ColRange(0, k)), spread(own)
 	if got*lessKept < mine && wide*lessSpread < ownWide {
-		return comm.Refused("the components must keep %.3g of this peer's features at least, or lie on %.3g columns each (got %.3g and %.3g), "+
-			"where its own keep %.3g and lie on %.3g: the sums of another peer decide them. Use encoder classes",
+		return comm.Refused("the components must keep %.3g of this peer's features at least, or lie on %.3g columns "+
+			"each (got %.3g and %.3g), where its own keep %.3g and lie on %.3g: the sums of another peer decide "+
+			"them. Use encoder classes",
 			mine/lessKept, ownWide/lessSpread, got, wide, mine, ownWide)
 	}
 	return nil

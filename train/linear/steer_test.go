@@ -17,9 +17,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// steering adds to the sums of Components the products of a Gram matrix that no rows can produce, within the bound for its number of rows: each
-// of its leading eigenvectors has a few columns of the table, weighed by powers of 2, so that a row's projection on it
-// tells all of them.
+// steering adds to the sums of Components the products of a Gram matrix that no rows can produce, within the bound for
+// its number of rows: each of its leading eigenvectors has a few columns of the table, weighed by powers of 2, so that
+// a row's projection on it tells all of them.
 type steering struct {
 	comm.Reducer
 	k    int
@@ -77,8 +77,8 @@ func (s *steering) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduc
 	return r, err
 }
 
-// componentsOf returns each peer's error of Components where peer of[i] has row i of x; the last one has so many rows more
-// by what it says, and steers by so many.
+// componentsOf returns each peer's error of Components where peer of[i] has row i of x; the last one has so many rows
+// more by what it says, and steers by so many.
 func componentsOf(t testing.TB, x graph.Features, of func(i int) int, peers, k int, more, steer float64) []error {
 	key, net, errs, done := rng.New(3), netsim.New(peers, netsim.Config{}), make([]error, peers), make(chan bool)
 	rows := make([][]int32, peers)
@@ -120,8 +120,8 @@ func features(t testing.TB, name string) *graph.Graph {
 }
 
 // TestSteeredComponents: one peer of four that makes its sums 10⁹ times larger, so that each component shows eleven
-// columns, is refused by its name, and so is their sum where it is larger than all rows; one that has enough rows for it
-// is noticed by what the components are. Rows as they are pass, also where a peer has all nodes of a class.
+// columns, is refused by its name, and so is their sum where it is larger than all rows; one that has enough rows for
+// it is noticed by what the components are. Rows as they are pass, also where a peer has all nodes of a class.
 func TestSteeredComponents(t *testing.T) {
 	g := features(t, "cora")
 	evenly := func(i int) int { return i % 4 }
@@ -144,7 +144,8 @@ func TestSteeredComponents(t *testing.T) {
 			switch named := errors.As(err, &at); {
 			case test.want == "" && err == nil, r == 3 && test.want != "":
 			case test.want == "" || !errors.Is(err, comm.ErrRefused) || !strings.Contains(err.Error(), test.want):
-				t.Errorf("pca:%d, %g rows: peer %d must be refused by %q (got %v)", test.k, test.steer, r, test.want, err)
+				t.Errorf("pca:%d, %g rows: peer %d must be refused by %q (got %v)", test.k, test.steer, r, test.want,
+					err)
 			case test.steer == 1e9 && (!named || at.Rank != 3):
 				t.Errorf("pca:%d: peer %d must name peer 3 (got %v)", test.k, r, err)
 			}
@@ -152,8 +153,8 @@ func TestSteeredComponents(t *testing.T) {
 	}
 }
 
-// TestComponentsAreNoAlarm: rows as they are pass where a few hundred are among thousands, and where peers have blocks of
-// a graph of several types. The long form tries all numbers of components on all of them.
+// TestComponentsAreNoAlarm: rows as they are pass where a few hundred are among thousands, and where peers have blocks
+// of a graph of several types. The long form tries all numbers of components on all of them.
 func TestComponentsAreNoAlarm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")

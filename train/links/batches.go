@@ -6,8 +6,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Batches divide the training links of an epoch among its steps. Each link is of a step by a draw from the seed, the epoch and
-// the IDs of its ends, so that every peer of any number decides alike. A step has as many links as another on average.
+// Batches divide the training links of an epoch among its steps. Each link is of a step by a draw from the seed, the
+// epoch and the IDs of its ends, so that every peer of any number decides alike. A step has as many links as another on
+// average.
 type Batches struct {
 	task  *Learner
 	drawn rng.Key // of pairs
@@ -51,8 +52,8 @@ func (b *Batches) Left(k int) Left { return b.of[k] }
 // Of reports whether an own node is an end of one of the links.
 func (l Left) Of(node int32) bool { return len(l.at[node]) > 0 }
 
-// Edge reports whether the edge from a source to own node at is one of the links or the reverse of one. relation is one of the
-// graph's; −1: layers read edges without types, which stand for those of all relations.
+// Edge reports whether the edge from a source to own node at is one of the links or the reverse of one. relation is one
+// of the graph's; −1: layers read edges without types, which stand for those of all relations.
 func (l Left) Edge(relation, at, source int32) bool {
 	for _, k := range l.at[at] {
 		if one := l.cut.Links[k]; one.Other == source && (relation < 0 || l.cut.Of[relation] == one.Relation) {
@@ -82,7 +83,8 @@ func (b *Batches) Batch(k int) (StepPairs, error) {
 			}
 		}
 	}, func(q askedPair) {
-		one.Pairs.Pairs = append(one.Pairs.Pairs, nn.Pair{U: place(t.shard.Global[q.at]), V: place(q.other), Relation: q.relation})
+		one.Pairs.Pairs = append(one.Pairs.Pairs,
+			nn.Pair{U: place(t.shard.Global[q.at]), V: place(q.other), Relation: q.relation})
 	})
 	return one, err
 }

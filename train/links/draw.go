@@ -74,8 +74,8 @@ func (d *Drawer) linked(l Link) []int64 {
 // tries is how often a node that is linked is drawn again before the next one that is not is taken.
 const tries = 16
 
-// Draw appends n nodes, by global ID, of the type of the other end of l that its own end is not linked with, as far as there
-// are such. They are drawn by key and the two ends.
+// Draw appends n nodes, by global ID, of the type of the other end of l that its own end is not linked with, as far as
+// there are such. They are drawn by key and the two ends.
 func (d *Drawer) Draw(to []int64, key rng.Key, l Link, n int) []int64 {
 	u, v := d.at[l.At], d.at[l.Other]
 	of, known := d.pool.nodes[d.pool.kind[v]], d.linked(l)
@@ -98,8 +98,8 @@ func (d *Drawer) Draw(to []int64, key rng.Key, l Link, n int) []int64 {
 	return to
 }
 
-// Rivals appends the nodes that the other end of l, which is held out, is ranked among: n that Draw draws or, where there are
-// no more, all nodes of its type that its own end is not linked with.
+// Rivals appends the nodes that the other end of l, which is held out, is ranked among: n that Draw draws or, where
+// there are no more, all nodes of its type that its own end is not linked with.
 func (d *Drawer) Rivals(to []int64, key rng.Key, l Link, n int) []int64 {
 	of := d.pool.nodes[d.pool.kind[d.at[l.Other]]]
 	if len(of) > n {
@@ -114,8 +114,8 @@ func (d *Drawer) Rivals(to []int64, key rng.Key, l Link, n int) []int64 {
 	return to
 }
 
-// Fresh appends the nodes of the pool, of those types, that node at is not linked with under a relation, whatever the links are
-// used for.
+// Fresh appends the nodes of the pool, of those types, that node at is not linked with under a relation, whatever the
+// links are used for.
 func (d *Drawer) Fresh(to []int64, at, relation int32, types []bool) []int64 {
 	known := d.linked(Link{At: at, Relation: relation, Split: graph.Test})
 	for kind, nodes := range d.pool.nodes {

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// known are the neighbours of nodes as far as the edges of own nodes name them, without edges that are held out. Directions and
-// relations are not told apart.
+// known are the neighbours of nodes as far as the edges of own nodes name them, without edges that are held out.
+// Directions and relations are not told apart.
 type known struct {
 	index map[int64]int32 // global IDs of own nodes and the halo
 	near  [][]int32       // [Owned+halo] ascending
@@ -19,7 +19,8 @@ type known struct {
 // newKnown returns what the peer of t knows.
 func newKnown(t *Learner) *known {
 	s := t.cut.Messages
-	k := &known{index: make(map[int64]int32, len(s.Global)), near: make([][]int32, len(s.Global)), mark: make([]bool, len(s.Global))}
+	k := &known{index: make(map[int64]int32, len(s.Global)), near: make([][]int32, len(s.Global)),
+		mark: make([]bool, len(s.Global))}
 	for i, id := range s.Global {
 		k.index[id] = int32(i)
 	}
@@ -65,8 +66,8 @@ func (k *known) scores(at int32, others []int64) (common, weighted []float32) {
 	return common, weighted
 }
 
-// Known returns where own links of a split rank by common neighbours and by Adamic–Adar, which learn nothing: what a model has
-// to beat.
+// Known returns where own links of a split rank by common neighbours and by Adamic–Adar, which learn nothing: what a
+// model has to beat.
 func (t *Learner) Known(split graph.Split) (common, weighted eval.Ranks, err error) {
 	k := newKnown(t)
 	by := [2]*eval.Ranking{eval.NewRanking(eval.DefaultBins), eval.NewRanking(eval.DefaultBins)}

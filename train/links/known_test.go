@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// TestKnownByHand: nodes 0 and 1 have the neighbours 2 and 3, of degrees 2 and 3. The site of 0 and 2 does not know the edge of
-// 1 and 3.
+// TestKnownByHand: nodes 0 and 1 have the neighbours 2 and 3, of degrees 2 and 3. The site of 0 and 2 does not know the
+// edge of 1 and 3.
 func TestKnownByHand(t *testing.T) {
 	pairs := [][2]int32{{0, 2}, {1, 2}, {0, 3}, {1, 3}, {3, 4}}
 	var src, dst []int32

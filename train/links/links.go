@@ -1,5 +1,5 @@
-// Package links trains and measures a model by links: pairs of nodes of which one end, at least, is this peer's. The rows of
-// the other ends come from their owners, and the gradients of these rows go back to them.
+// Package links trains and measures a model by links: pairs of nodes of which one end, at least, is this peer's. The
+// rows of the other ends come from their owners, and the gradients of these rows go back to them.
 //
 // A Rule divides the edges into those that messages travel along and those that are held out, without an edge that is
 // held out in one direction and known in the other, and a Drawer draws pairs of nodes that are not linked. All of it
@@ -58,7 +58,8 @@ func (c *Config) Check(of train.Config) error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault((c != nil) != (of.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)", c != nil, of.Spec.Decoder != nil)
+	fault((c != nil) != (of.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)",
+		c != nil, of.Spec.Decoder != nil)
 	if c != nil {
 		errs = append(errs, c.Validate())
 		fault(of.Inductive, "inductive must be false for task links (got true): edges are held out, not nodes")
@@ -86,8 +87,8 @@ type Learner struct {
 	drawer   *Drawer
 	held     map[graph.Split]*held
 
-	// Halo says that the rows which Learn and Measure are given are those of own nodes and of the halo, where all pairs are:
-	// then no row travels, nor the gradient of one. It is for configurations with Near.
+	// Halo says that the rows which Learn and Measure are given are those of own nodes and of the halo, where all pairs
+	// are: then no row travels, nor the gradient of one. It is for configurations with Near.
 	Halo bool
 }
 
@@ -126,7 +127,8 @@ func (t *Learner) count(split graph.Split) (n int64) {
 }
 
 // Begin makes what a run needs before its first epoch, and returns the number of training links of all peers.
-func (t *Learner) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r comm.Reducer, id comm.ReduceID) (int64, error) {
+func (t *Learner) Begin(ctx context.Context, g *comm.Group, sender *train.Sender, r comm.Reducer,
+	id comm.ReduceID) (int64, error) {
 	t.group, t.sender = g, sender
 	n := []int64{t.count(graph.Train), t.count(graph.Val), t.count(graph.Test)}
 	if _, err := r.Reduce(ctx, &comm.Contribution{ID: id, Counts: n}); err != nil {
@@ -185,11 +187,12 @@ func (t *Learner) draw(in func(id int64) bool) {
 	t.drawer = NewDrawer(NewPool(t.dir.Mark, t.shard.Types.Count(), in), t.cut, t.shard)
 }
 
-// learnHalo is learn of own nodes and the halo, all of whose rows are at hand: owners tell the types of boundary nodes, where
-// there are any.
+// learnHalo is learn of own nodes and the halo, all of whose rows are at hand: owners tell the types of boundary nodes,
+// where there are any.
 func (t *Learner) learnHalo(ctx context.Context) error {
 	s := t.shard
-	t.dir = &train.Directory{Peer: slices.Repeat([]uint16{train.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes), Mark: make([]uint8, s.Nodes)}
+	t.dir = &train.Directory{Peer: slices.Repeat([]uint16{train.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes),
+		Mark: make([]uint8, s.Nodes)}
 	types := make([]float32, len(s.Global))
 	if s.Types.Count() > 1 {
 		for i, of := range s.Types.Of[:s.Owned] {
@@ -289,7 +292,8 @@ func (t *Learner) Learn(ctx context.Context, by *nn.Decoder, epoch int, dz, z ma
 }
 
 // Rank is Measure of the final model of a run, each relation apart. The run keeps the ranks.
-func (t *Learner) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder, id comm.ReduceID, split graph.Split, z mat.Dense) (train.LinkRanks, error) {
+func (t *Learner) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder, id comm.ReduceID, split graph.Split,
+	z mat.Dense) (train.LinkRanks, error) {
 	found, err := t.Measure(ctx, by, run.Reducer, id, split, z, eval.DefaultBins, true)
 	if err == nil && split == graph.Test {
 		found.Common, found.AdamicAdar, err = t.Known(split)
@@ -304,7 +308,8 @@ func (t *Learner) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder,
 }
 
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
-func (t *Learner) Measure(ctx context.Context, by *nn.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split, z mat.Dense, bins int, apart bool) (f train.LinkRanks, err error) {
+func (t *Learner) Measure(ctx context.Context, by *nn.Decoder, r comm.Reducer, id comm.ReduceID, split graph.Split,
+	z mat.Dense, bins int, apart bool) (f train.LinkRanks, err error) {
 	h := t.held[split]
 	x, err := t.table(ctx, h.ends, z, ofHeld)
 	if err != nil {

@@ -25,10 +25,11 @@ func NewRanked(val, test train.LinkRanks, relations []string, site string) *Rank
 		}
 		return &r
 	}
-	l := &Ranked{Val: some(val.All), Test: some(test.All), Sites: []Ranked{{Name: site, Val: some(val.Own), Test: some(test.Own),
-		Common: some(test.Common), AdamicAdar: some(test.AdamicAdar)}}}
+	l := &Ranked{Val: some(val.All), Test: some(test.All), Sites: []Ranked{{Name: site, Val: some(val.Own),
+		Test: some(test.Own), Common: some(test.Common), AdamicAdar: some(test.AdamicAdar)}}}
 	for k := range val.Relations {
-		l.Relations = append(l.Relations, Ranked{Name: relations[k], Val: some(val.Relations[k]), Test: some(test.Relations[k])})
+		l.Relations = append(l.Relations,
+			Ranked{Name: relations[k], Val: some(val.Relations[k]), Test: some(test.Relations[k])})
 	}
 	return l
 }

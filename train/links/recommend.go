@@ -21,9 +21,11 @@ type NewLink struct {
 	Score float32
 }
 
-// Recommend returns the k best new links of each of wanted, in its order, best first, where z are own rows. The other ends are
-// all nodes, or near ones, of the types that links of the relation join at any peer. All peers call it, who may want nothing.
-func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *comm.Group, sender *train.Sender, r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]NewLink, error) {
+// Recommend returns the k best new links of each of wanted, in its order, best first, where z are own rows. The other
+// ends are all nodes, or near ones, of the types that links of the relation join at any peer. All peers call it, who
+// may want nothing.
+func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *comm.Group, sender *train.Sender,
+	r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]NewLink, error) {
 	c.HeldOut, c.Time = [2]float64{}, nil // all links are known
 	t, err := New(c, 0, s)
 	if err != nil {

@@ -72,7 +72,10 @@ func (t *Learner) meet(ctx context.Context, all []askedPair, what string) (*join
 		for k := 0; k+4 <= len(b); k += 4 {
 			i := binary.LittleEndian.Uint32(b[k:])
 			if i >= uint32(s.Owned) || t.config.Near && !t.boundary[q][int32(i)] {
-				return nil, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("it may read rows of %d nodes, or with negatives_from near of those next to its own (got node %d)", s.Owned, i)}
+				return nil,
+					&comm.PeerError{Rank: q, Op: what,
+						Err: comm.Refused("it may read rows of %d nodes, or with negatives_from near of those next "+
+							"to its own (got node %d)", s.Owned, i)}
 			}
 			e.give[q] = append(e.give[q], int32(i))
 		}

@@ -29,8 +29,9 @@ type Link struct {
 type Cut struct {
 	Messages  *shard.Shard // without the edges that are held out; nodes and halo are as before
 	Relations []string     // names of the relations whose edges are links; one empty name: edges without types
-	Of        []int32      // of each relation of the graph, which of Relations its edges or their reverses are links of; −1: none
-	Links     []Link       // of own nodes, by relation, node and other end
+	// of each relation of the graph, which of Relations its edges or their reverses are links of; −1: none
+	Of    []int32
+	Links []Link // of own nodes, by relation, node and other end
 }
 
 // inverse is what graph.WithInverses puts behind the name of a relation for its reverse.
@@ -56,7 +57,8 @@ type inversePair struct{ at, reverse int }
 func pairsOf(given, relations []string) (all []inversePair, err error) {
 	if len(relations) == 0 {
 		if len(given) > 0 {
-			return nil, fmt.Errorf("task must be links where edges have no types (got links:%s)", strings.Join(given, ","))
+			return nil, fmt.Errorf("task must be links where edges have no types (got links:%s)",
+				strings.Join(given, ","))
 		}
 		return nil, nil
 	}
@@ -79,14 +81,16 @@ func pairsOf(given, relations []string) (all []inversePair, err error) {
 		case p.reverse < 0 && ok:
 			return nil, fmt.Errorf("the reverse of relation %q must be one of %q (got %q)", name, relations, reverse)
 		case p.reverse < 0:
-			return nil, fmt.Errorf("task must name the relation that runs the other way as %s, as in %s=REVERSE: it would tell what is held out (got %q); edges that are --directed in or out have none", name, name, text)
+			return nil, fmt.Errorf("task must name the relation that runs the other way as %s, as in %s=REVERSE: it "+
+				"would tell what is held out (got %q); edges that are --directed in or out have none", name, name, text)
 		}
 		all = append(all, p)
 	}
 	return all, nil
 }
 
-// Of returns what the link between two nodes, by global ID, under that relation may be used for: the same from both ends.
+// Of returns what the link between two nodes, by global ID, under that relation may be used for: the same from both
+// ends.
 func (r Rule) Of(relation string, u, v int64) graph.Split {
 	x := rng.New(r.Seed).FoldString("links").FoldString(relation).Fold(uint64(min(u, v))).Float64(uint64(max(u, v)))
 	switch {
@@ -175,7 +179,8 @@ func compare(a, b Link) int {
 	return 0
 }
 
-// stillJoined returns, of each edge of s.Adj, whether some relation still has it: one that had none goes with its reverse.
+// stillJoined returns, of each edge of s.Adj, whether some relation still has it: one that had none goes with its
+// reverse.
 func stillJoined(s *shard.Shard, typed *graph.CSR) []bool {
 	keep := make([]bool, s.Adj.NumEdges())
 	relations := s.Typed.Count()

@@ -13,7 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// bipartite returns 60 nodes of type 0 and 20 of type 1, with two relations from the first to the second and their reverses.
+// bipartite returns 60 nodes of type 0 and 20 of type 1, with two relations from the first to the second and their
+// reverses.
 func bipartite(t *testing.T) *graph.Graph {
 	t.Helper()
 	var list [2][2][]int32
@@ -37,7 +38,8 @@ func bipartite(t *testing.T) *graph.Graph {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &graph.Graph{Name: "shops", Adj: adj, Typed: graph.WithInverses([]string{"buys", "sees"}, both[:]), Split: make([]graph.Split, 80)}
+	g := &graph.Graph{Name: "shops", Adj: adj, Typed: graph.WithInverses([]string{"buys", "sees"}, both[:]),
+		Split: make([]graph.Split, 80)}
 	g.X.Dense = mat.New(80, 1)
 	g.Types = graph.Types{Names: []string{"person", "thing"}, Of: make([]uint8, 80)}
 	g.Labels = graph.Labels{Classes: 1}.None(0, 80)
@@ -70,8 +72,8 @@ type fact struct {
 	split               graph.Split
 }
 
-// TestCut: every peer of any number holds out the same links; no message runs along one, in either direction, and along all
-// others one does; pairs that are drawn are the same and not linked.
+// TestCut: every peer of any number holds out the same links; no message runs along one, in either direction, and along
+// all others one does; pairs that are drawn are the same and not linked.
 func TestCut(t *testing.T) {
 	for _, k := range []struct {
 		g         *graph.Graph
@@ -103,7 +105,8 @@ func TestCut(t *testing.T) {
 					if is := carries(s, c, l); is != (l.Split == graph.Train) {
 						t.Fatalf("%d peers: a message runs along link %d–%d of split %d: %t", n, u, v, l.Split, is)
 					}
-					draws[fmt.Sprint(l.Relation, u, v)] = append(d.Draw(nil, rng.New(9), l, 5), d.Rivals(nil, rng.New(8), l, 30)...)
+					draws[fmt.Sprint(l.Relation, u, v)] = append(d.Draw(nil, rng.New(9), l, 5),
+						d.Rivals(nil, rng.New(8), l, 30)...)
 				}
 			}
 			slices.SortFunc(all, func(a, b fact) int {
@@ -149,7 +152,8 @@ func carries(s *shard.Shard, c *Cut, l Link) bool {
 	return one
 }
 
-// check compares fractions with the rule's, and makes sure that both ends decide alike and nothing that is linked is drawn.
+// check compares fractions with the rule's, and makes sure that both ends decide alike and nothing that is linked is
+// drawn.
 func check(t *testing.T, g *graph.Graph, all []fact, drawn map[string][]int64) {
 	t.Helper()
 	split, n := map[[3]int64]graph.Split{}, map[graph.Split]float64{}
@@ -163,27 +167,33 @@ func check(t *testing.T, g *graph.Graph, all []fact, drawn map[string][]int64) {
 	}
 	for _, f := range all {
 		if other := split[[3]int64{f.relation, f.other, f.at}]; other != f.split {
-			t.Fatalf("link %d–%d is of split %d from one end and %d from the other, must be the same", f.at, f.other, f.split, other)
+			t.Fatalf("link %d–%d is of split %d from one end and %d from the other, must be the same", f.at, f.other,
+				f.split, other)
 		}
 		for _, id := range drawn[fmt.Sprint(f.relation, f.at, f.other)] {
 			s, linked := split[[3]int64{f.relation, f.at, id}]
-			if id == f.at || linked && (f.split != graph.Train || s == graph.Train) || kinds(g)[id] != kinds(g)[f.other] {
-				t.Fatalf("%d is drawn for link %d–%d of split %d: it is linked (%t, split %d) or of another type", id, f.at, f.other, f.split, linked, s)
+			if id == f.at || linked && (f.split != graph.Train || s == graph.Train) ||
+				kinds(g)[id] != kinds(g)[f.other] {
+				t.Fatalf("%d is drawn for link %d–%d of split %d: it is linked (%t, split %d) or of another type", id,
+					f.at, f.other, f.split, linked, s)
 			}
 		}
 	}
 }
 
-// TestTime: a column of the edges decides, alike for both directions; it is found by its name, and times are as the import
-// stored them. No message runs along an edge of a later time.
+// TestTime: a column of the edges decides, alike for both directions; it is found by its name, and times are as the
+// import stored them. No message runs along an edge of a later time.
 func TestTime(t *testing.T) {
 	g := graphtest.Path(5)
 	g.EdgeX = mat.View(2, 1, []float32{1, 2})
 	g.Adj.Edge = []int32{0, 0, 1, 1, 0, 0, -1, -1} // 0–1 at 1, 1–2 at 2, 2–3 at 1, 3–4 without
 	named := *g
-	// A category of two values and "other", then the numbers, of mean 10 and deviation 5, then whether they are missing.
+	// A category of two values and "other", then the numbers, of mean 10 and deviation 5, then whether they are
+	// missing.
 	named.EdgeX = mat.View(3, 5, []float32{1, 0, 0, -1, 0, 0, 1, 0, 1, 0, 0, 0, 1, 0, 1})
-	named.Encoding = []byte(`{"edge_columns":[{"name":"kind","kind":"categorical","values":["a","b"]},{"name":"at","kind":"numeric","mean":10,"std":5,"missing":true}]}`)
+	named.Encoding =
+		[]byte(
+			`{"edge_columns":[{"name":"kind","kind":"categorical","values":["a","b"]},{"name":"at","kind":"numeric","mean":10,"std":5,"missing":true}]}`)
 	lost := named
 	lost.Adj.Edge = []int32{0, 0, 1, 1, 2, 2, -1, -1}
 	const train, val, test = graph.Train, graph.Val, graph.Test
@@ -197,7 +207,8 @@ func TestTime(t *testing.T) {
 		{&named, "at:6:15", []graph.Split{train, test, train, train}},
 		{&named, "at:5:16", []graph.Split{val, val, val, train}},
 		{&lost, "at:-10:0", []graph.Split{test, test, train, train}},
-		{g, "1:1.5:3", nil}, {g, "at:1:3", nil}, {&named, "kind:1:3", nil}, {&named, "0:1:3", nil}, {&named, "at:2020-01-01:2021-01-01", nil},
+		{g, "1:1.5:3", nil}, {g, "at:1:3", nil}, {&named, "kind:1:3", nil}, {&named, "0:1:3", nil},
+		{&named, "at:2020-01-01:2021-01-01", nil},
 	} {
 		at, err := ParseTime(k.time)
 		if err != nil {
@@ -216,7 +227,8 @@ func TestTime(t *testing.T) {
 		}
 		for _, l := range c.Links {
 			if must := k.must[min(l.At, l.Other)]; l.Split != must || carries(s, c, l) != (must == train) {
-				t.Errorf("link %d–%d is of split %d at %s, must be %d, and messages run along those that train", l.At, l.Other, l.Split, k.time, must)
+				t.Errorf("link %d–%d is of split %d at %s, must be %d, and messages run along those that train", l.At,
+					l.Other, l.Split, k.time, must)
 			}
 		}
 	}
@@ -234,8 +246,9 @@ func TestNames(t *testing.T) {
 		given, must []string
 		relations   []string
 	}{
-		{nil, []string{""}, nil}, {[]string{"cites"}, nil, nil}, {nil, nil, graphs}, {[]string{"cites"}, nil, graphs}, {[]string{"likes"}, nil, graphs},
-		{[]string{"cites=cited by", "knows"}, []string{"cites", "knows"}, graphs}, {[]string{"cites=quotes"}, nil, graphs},
+		{nil, []string{""}, nil}, {[]string{"cites"}, nil, nil}, {nil, nil, graphs}, {[]string{"cites"}, nil, graphs},
+		{[]string{"likes"}, nil, graphs}, {[]string{"cites=cited by", "knows"}, []string{"cites", "knows"}, graphs},
+		{[]string{"cites=quotes"}, nil, graphs},
 	} {
 		is, err := Names(k.given, k.relations)
 		if (err == nil) != (k.must != nil) || err == nil && !slices.Equal(is, k.must) {

@@ -12,15 +12,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Time splits links by a column of the edges: those before the first time train, those before the second validate, and the
-// others test. An edge whose time is missing trains.
+// Time splits links by a column of the edges: those before the first time train, those before the second validate, and
+// the others test. An edge whose time is missing trains.
 type Time struct {
 	Column string     `json:"column"` // its name, or its number from 0 where the columns of the edges have no names
 	Until  [2]float64 `json:"until"`  // numbers, or years since 2000
 	Dates  bool       `json:"dates,omitempty"`
 }
 
-// ParseTime reads COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, T1 below T2. An empty text gives no time split.
+// ParseTime reads COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, T1 below T2. An empty text gives no time
+// split.
 func ParseTime(text string) (*Time, error) {
 	if text == "" {
 		return nil, nil
@@ -30,13 +31,15 @@ func ParseTime(text string) (*Time, error) {
 	column, first, ok := cutLast(rest)
 	if ok = ok && column != ""; ok {
 		t.Column = column
-		if t.Until, ok = both(first, second, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }); !ok {
+		if t.Until, ok = both(first, second,
+			func(s string) (float64, error) { return strconv.ParseFloat(s, 64) }); !ok {
 			t.Until, ok = both(first, second, years)
 			t.Dates = true
 		}
 	}
 	if !ok || !(t.Until[0] < t.Until[1]) {
-		return nil, fmt.Errorf("link_time must be COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, the first the smaller (got %q)", text)
+		return nil, fmt.Errorf("link_time must be COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, "+
+			"the first the smaller (got %q)", text)
 	}
 	return t, nil
 }
@@ -131,7 +134,8 @@ func (t *Time) in(s *shard.Shard, relation string) (timePlace, error) {
 			continue
 		}
 		if kind := map[bool]string{true: "date", false: "numeric"}[t.Dates]; c.Kind != kind || first >= s.EdgeX.Cols {
-			return timePlace{}, fmt.Errorf("link_time must have times as column %s of the edges has them (got a %s column and %s times)", c.Name, c.Kind, kind)
+			return timePlace{}, fmt.Errorf("link_time must have times as column %s of the edges has them "+
+				"(got a %s column and %s times)", c.Name, c.Kind, kind)
 		}
 		p := timePlace{first, -1, [2]float32{}}
 		if c.Missing {
@@ -152,8 +156,8 @@ func (t *Time) in(s *shard.Shard, relation string) (timePlace, error) {
 	if len(names) == 0 {
 		names = append(names, fmt.Sprintf("%d columns without names", s.EdgeX.Cols))
 	}
-	return timePlace{}, fmt.Errorf("link_time must name a column of the edges of %s, which are %q (got %q): import with --edge-columns",
-		cmp.Or(relation, s.Name), names, t.Column)
+	return timePlace{}, fmt.Errorf("link_time must name a column of the edges of %s, which are %q (got %q): "+
+		"import with --edge-columns", cmp.Or(relation, s.Name), names, t.Column)
 }
 
 // of returns what edge k of g is for. An edge without columns trains.

@@ -28,7 +28,8 @@ func Typed(g *graph.Graph) *graph.Graph {
 		for i := range g.N() {
 			col, _ := g.Adj.Row(i)
 			for _, j := range col {
-				if u := rng.New(11).Fold(uint64(i)).Uint64(uint64(j)); u%Relations == uint64(r) && j%2 == 0 || r == 2 && u>>8%3 == 0 {
+				if u := rng.New(11).Fold(uint64(i)).Uint64(uint64(j)); u%Relations == uint64(r) && j%2 == 0 ||
+					r == 2 && u>>8%3 == 0 {
 					one.Col = append(one.Col, j)
 				}
 			}
@@ -62,7 +63,8 @@ func Linked(spec *nn.Spec, decoder string, relations ...string) {
 	}
 }
 
-// Columned returns g with three columns of its edges; both directions of an edge have one row, one edge in ten has none.
+// Columned returns g with three columns of its edges; both directions of an edge have one row, one edge in ten has
+// none.
 func Columned(g *graph.Graph) *graph.Graph {
 	h, rows := *g, make(map[[2]int32]int32)
 	number := func(adj *graph.CSR) []int32 {
@@ -111,7 +113,8 @@ func Sparsed(g *graph.Graph) *graph.Graph {
 }
 
 // Run runs f as the peer of each of the shards, with its trainer, and returns the trainers.
-func Run[T any](t testing.TB, shards []*shard.Shard, begin func(s *shard.Shard) (T, error), f func(tr T, g *comm.Group) error) []T {
+func Run[T any](t testing.TB, shards []*shard.Shard, begin func(s *shard.Shard) (T, error),
+	f func(tr T, g *comm.Group) error) []T {
 	t.Helper()
 	all, errs := make([]T, len(shards)), make([]error, len(shards))
 	net := netsim.New(len(shards), netsim.Config{})

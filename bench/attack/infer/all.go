@@ -74,7 +74,8 @@ func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding
 			return nil, err
 		}
 		if sum, err := run.ComponentSum(ctx, victim); err == nil {
-			all = append(all, Finding{"rows of features in the PCA sum", "who sums", "rows found", float64(sum.Exact), 0, run.Shards[victim].Owned})
+			all = append(all, Finding{"rows of features in the PCA sum", "who sums", "rows found", float64(sum.Exact),
+				0, run.Shards[victim].Owned})
 		}
 	case kind == "mlp" && run.Plan.LayerWise.LayerOutput == "hidden":
 		r, err = run.HiddenRows(ctx, victim, e.Rows)
@@ -89,7 +90,8 @@ func (run *Run) rowsOf(ctx context.Context, victim int, e Effort) (all []Finding
 			return nil, err
 		}
 		value, base := columns.Share()
-		all = append(all, Finding{"columns of features in rows", holder + ", given class and number of values", "columns guessed", value, base, columns.Tried})
+		all = append(all, Finding{"columns of features in rows", holder + ", given class and number of values",
+			"columns guessed", value, base, columns.Tried})
 	default:
 		return nil, ErrNothing
 	}

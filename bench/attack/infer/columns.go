@@ -12,12 +12,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
-// FewColumns reads the columns of a victim's boundary nodes, of few numeric columns, off all numbers that are sent of them: of all
-// rounds and hops, as they came. The attacker learns a linear map from the rows of its own nodes that it sends the victim, whose
-// columns it has, so that it needs no maps; it is given class and degree, and so is the baseline, which has no row. Shares of
-// variance are over boundary nodes (R², 0: no better than the mean over the attacker's own nodes); AUC is of whether a value is
-// above that mean. The last findings are of a column where all others are known: then the attacker also searches the value by
-// which the maps of the model give the rows that came, and the better guess of each column counts.
+// FewColumns reads the columns of a victim's boundary nodes, of few numeric columns, off all numbers that are sent of
+// them: of all rounds and hops, as they came. The attacker learns a linear map from the rows of its own nodes that it
+// sends the victim, whose columns it has, so that it needs no maps; it is given class and degree, and so is the
+// baseline, which has no row. Shares of variance are over boundary nodes (R², 0: no better than the mean over the
+// attacker's own nodes); AUC is of whether a value is above that mean. The last findings are of a column where all
+// others are known: then the attacker also searches the value by which the maps of the model give the rows that came,
+// and the better guess of each column counts.
 func (run *Run) FewColumns(victim int) (all []Finding, err error) {
 	theirs, yours, err := run.scenes(victim)
 	if err != nil {
@@ -32,11 +33,12 @@ func (run *Run) FewColumns(victim int) (all []Finding, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(all, theirs.findings(yours, theirs.x, yours.x, each, search, "the same, given all other columns")...), nil
+	return append(all, theirs.findings(yours, theirs.x, yours.x, each, search, "the same, given all other columns")...),
+		nil
 }
 
-// Attribute reads a number of each node that is in no table of the run off the rows of a victim's boundary nodes. of returns it,
-// by the node's number in the whole graph.
+// Attribute reads a number of each node that is in no table of the run off the rows of a victim's boundary nodes. of
+// returns it, by the node's number in the whole graph.
 func (run *Run) Attribute(victim int, of func(node int64) float32) ([]Finding, error) {
 	theirs, yours, err := run.scenes(victim)
 	if err != nil {
@@ -83,8 +85,9 @@ func (run *Run) scenes(victim int) (theirs, yours scene, err error) {
 	return theirs, yours, err
 }
 
-// searched returns a guess of column j of each of a victim's nodes by the maps of the model, their first rows and all other
-// columns: of values between the least and the largest of what the attacker has, the one whose rows are nearest to these.
+// searched returns a guess of column j of each of a victim's nodes by the maps of the model, their first rows and all
+// other columns: of values between the least and the largest of what the attacker has, the one whose rows are nearest
+// to these.
 func (run *Run) searched(victim int, s scene) (func(j int, like []float64) []float64, error) {
 	form := run.Model.Closed
 	if form == nil {
@@ -129,12 +132,13 @@ func (run *Run) searched(victim int, s scene) (func(j int, like []float64) []flo
 	}, nil
 }
 
-// findings guesses some columns of x by what of tells of its own nodes, whose columns are y; with search a guess also has all
-// other columns.
+// findings guesses some columns of x by what of tells of its own nodes, whose columns are y; with search a guess also
+// has all other columns.
 func (s scene) findings(
 	of scene, x, y mat.Dense, columns []int, search func(j int, like []float64) []float64, holder string,
 ) []Finding {
-	var share, area, most, best [2]float64 // with rows and without: of the mean column, and of that with the largest gap
+	// with rows and without: of the mean column, and of that with the largest gap
+	var share, area, most, best [2]float64
 	for _, j := range columns {
 		r2, auc := [2]float64{}, [2]float64{}
 		for k, rows := range []bool{true, false} {
@@ -159,8 +163,10 @@ func (s scene) findings(
 	all := []Finding{{name, holder, "share of variance", share[0], share[1], len(s.nodes)},
 		{name, holder, "AUC above the mean", area[0], area[1], len(s.nodes)}}
 	if len(columns) > 1 {
-		all = append(all, Finding{name, holder, "share of variance, of the column that rows tell most of", most[0], most[1], len(s.nodes)},
-			Finding{name, holder, "AUC above the mean, of the column that rows tell most of", best[0], best[1], len(s.nodes)})
+		all = append(all, Finding{name, holder, "share of variance, of the column that rows tell most of", most[0],
+			most[1], len(s.nodes)},
+			Finding{name, holder, "AUC above the mean, of the column that rows tell most of", best[0], best[1],
+				len(s.nodes)})
 	}
 	return all
 }
@@ -173,7 +179,8 @@ type scene struct {
 	sent  mat.Dense
 }
 
-// input returns what column j is guessed by: a constant, class and degree and, if they are given, rows and all other columns.
+// input returns what column j is guessed by: a constant, class and degree and, if they are given, rows and all other
+// columns.
 func (s scene) input(j int, rows, others bool) mat.Dense {
 	degree := s.own.Adj.Degrees()
 	parts := []mat.Dense{mat.New(len(s.nodes), 2+s.own.Labels.Classes)}
@@ -232,8 +239,8 @@ func guessed(x, z mat.Dense, y []float64) []float64 {
 	return guess
 }
 
-// scored returns how much of the variance of truth a guess explains, about the mean of like, and the area under the ROC curve of
-// values above it.
+// scored returns how much of the variance of truth a guess explains, about the mean of like, and the area under the ROC
+// curve of values above it.
 func scored(guess, truth, like []float64) (share, area float64) {
 	mean, _ := moments(like)
 	var above, below []float64

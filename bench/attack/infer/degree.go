@@ -17,12 +17,12 @@ const (
 	mostOwn      = 3000
 )
 
-// Degrees estimates the degrees of a victim's boundary nodes from the length of their first rows, which the owner multiplies
-// by 1/√(1 + degree). Without this factor rows of components have length 1, and rows of class means are about as long as
-// the attacker's own rows of the same direction. From its own nodes the attacker also learns how the degree depends on the
-// length and on the number of edges between the node and the other site, which both sites know. The findings are the rank
-// correlation with the true degree, beside that of the edges between the sites alone, and how many are exact, beside the
-// commonest degree.
+// Degrees estimates the degrees of a victim's boundary nodes from the length of their first rows, which the owner
+// multiplies by 1/√(1 + degree). Without this factor rows of components have length 1, and rows of class means are
+// about as long as the attacker's own rows of the same direction. From its own nodes the attacker also learns how the
+// degree depends on the length and on the number of edges between the node and the other site, which both sites know.
+// The findings are the rank correlation with the true degree, beside that of the edges between the sites alone, and how
+// many are exact, beside the commonest degree.
 func (run *Run) Degrees(victim int) ([]Finding, error) {
 	before, _, err := run.crossing(victim)
 	if err != nil {
@@ -31,7 +31,8 @@ func (run *Run) Degrees(victim int) ([]Finding, error) {
 	own, mine := run.Shards[victim], run.Shards[run.Attacker]
 	boundary := own.Boundary[run.Attacker][:min(len(own.Boundary[run.Attacker]), mostBoundary)]
 	form := run.Model.Closed
-	if form != nil && form.Spec.Mean || form == nil && (run.Plan.Gradient().Model != "gcn" || run.Plan.LayerWise.Encoder.Kind != "pca") || len(boundary) == 0 {
+	if form != nil && form.Spec.Mean || form == nil && (run.Plan.Gradient().Model != "gcn" ||
+		run.Plan.LayerWise.Encoder.Kind != "pca") || len(boundary) == 0 {
 		return nil, ErrNothing
 	}
 	edges := edgesBetween(own, run.Attacker)
@@ -59,7 +60,8 @@ func (run *Run) Degrees(victim int) ([]Finding, error) {
 	n := float64(len(truth))
 	const name, holder = "degrees of boundary nodes", "a reader of the rows"
 	return []Finding{
-		{name, holder, "rank correlation", correlation(guess, truth), correlation(edges[:len(truth)], truth), len(truth)},
+		{name, holder, "rank correlation", correlation(guess, truth), correlation(edges[:len(truth)], truth),
+			len(truth)},
 		{name, holder, "exact", exact / n, float64(commonest) / n, len(truth)},
 	}, nil
 }

@@ -14,16 +14,17 @@ const mostPairs = 2000
 
 // Links infers which of a victim's boundary nodes share an edge that no other site has, from the rows that the victim
 // sends. It takes pairs whose rows, of all messages together, have similar directions (link stealing: He et al., USENIX
-// Security 2021), or pairs in which one node's sum over neighbours has a direction similar to the other's row; the better
-// of the two counts. The baseline compares only rows before aggregation, since joined nodes have similar features.
+// Security 2021), or pairs in which one node's sum over neighbours has a direction similar to the other's row; the
+// better of the two counts. The baseline compares only rows before aggregation, since joined nodes have similar
+// features.
 func (run *Run) Links(victim int) (Finding, error) {
 	own, boundary := run.Shards[victim], run.Shards[victim].Boundary[run.Attacker]
 	joined, apart := pairsOf(own, boundary, rng.New(run.Plan.Seed).FoldString("pairs"))
 	return run.tellApart(victim, joined, apart)
 }
 
-// LinksAmong is Links for those of the pairs whose nodes, by their numbers in the whole graph, are both in the victim's boundary;
-// joined says which of them share an edge.
+// LinksAmong is Links for those of the pairs whose nodes, by their numbers in the whole graph, are both in the victim's
+// boundary; joined says which of them share an edge.
 func (run *Run) LinksAmong(victim int, pairs [][2]int32, joined []bool) (Finding, error) {
 	own, at := run.Shards[victim], map[int64]int{}
 	for i, v := range own.Boundary[run.Attacker] {
@@ -44,7 +45,8 @@ func (run *Run) LinksAmong(victim int, pairs [][2]int32, joined []bool) (Finding
 	return run.tellApart(victim, with, without)
 }
 
-// tellApart measures how well a victim's rows tell pairs with an edge, by place in the boundary, from those without one.
+// tellApart measures how well a victim's rows tell pairs with an edge, by place in the boundary, from those without
+// one.
 func (run *Run) tellApart(victim int, joined, apart [][2]int) (Finding, error) {
 	f := Finding{Attack: "edges among boundary nodes", Holder: "a reader of the rows", Measure: "AUC"}
 	before, after, err := run.crossing(victim)
@@ -180,7 +182,8 @@ func scores(pairs [][2]int, of func(i, j int) float64) (all []float64) {
 	return all
 }
 
-// directions returns the rows of all messages side by side, each column at mean 0 and deviation 1, each row at length 1.
+// directions returns the rows of all messages side by side, each column at mean 0 and deviation 1, each row at
+// length 1.
 func directions(messages []mat.Dense) mat.Dense {
 	if len(messages) == 0 {
 		return mat.Dense{}

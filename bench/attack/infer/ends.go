@@ -9,10 +9,11 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own pairs
-// where links are the task: whether there is a link that trained, whether there is one that was held out, and which of both a
-// link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better; with method layer-wise also that
-// of what crossed, or of one node's aggregate and the other's row. The baseline compares the nodes' features.
+// Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own
+// pairs where links are the task: whether there is a link that trained, whether there is one that was held out, and
+// which of both a link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better;
+// with method layer-wise also that of what crossed, or of one node's aggregate and the other's row. The baseline
+// compares the nodes' features.
 func (run *Run) Ends(victim int) ([]Finding, error) {
 	nodes, rows, err := run.Run.Ends(victim)
 	if err != nil {
@@ -67,7 +68,8 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 		f := Finding{Attack: name, Holder: "a reader of the rows", Measure: "AUC", Tried: len(with) + len(without)}
 		area := func(x mat.Dense) float64 { return Area(similar(x, with), similar(x, without)) }
 		f.Base = area(raw)
-		f.Value = max(area(alike), Area(decoded(run.Model.Decoder, rows, with), decoded(run.Model.Decoder, rows, without)))
+		f.Value = max(area(alike),
+			Area(decoded(run.Model.Decoder, rows, with), decoded(run.Model.Decoder, rows, without)))
 		if len(crossed) > 0 {
 			f.Value = max(f.Value, area(directions(crossed)), Area(mutuals(crossed, with), mutuals(crossed, without)))
 		}
@@ -80,8 +82,8 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 	}, nil
 }
 
-// crossed returns what the attacker reads of the victim's boundary nodes with method layer-wise: of each layer the rows of its input
-// and their first aggregates, one after the other. Of other methods there is none.
+// crossed returns what the attacker reads of the victim's boundary nodes with method layer-wise: of each layer the rows
+// of its input and their first aggregates, one after the other. Of other methods there is none.
 func (run *Run) crossed(victim int) (all []mat.Dense, err error) {
 	if !run.Plan.Federated() {
 		return nil, nil

@@ -13,19 +13,21 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// Gradients looks for the rows of a victim's training nodes in the sums of rounds. It subtracts its own part, which leaves
-// the sum of the other members' parts; with two members this is the victim's part. Secure sums make no difference to it.
+// Gradients looks for the rows of a victim's training nodes in the sums of rounds. It subtracts its own part, which
+// leaves the sum of the other members' parts; with two members this is the victim's part. Secure sums make no
+// difference to it.
 //
-// With encoder mlp the gradient of the first weights is XᵀΔ, where X are the training nodes' features. The row of a word
-// that only one node has is a multiple of that node's δ. So directions that occur twice are nodes, and all other rows are
-// combinations of them. Dropout hides other words in each round. With encoder pca the first layer's gradient is ZᵀΔ of the
-// aggregated rows: with one node each column is a multiple of its z. With encoder classes the sum of a class's features
-// shows a node that is alone in its class. A row counts as found if all columns are right, with pca if the cosine is at
-// least 0.999.
+// With encoder mlp the gradient of the first weights is XᵀΔ, where X are the training nodes' features. The row of a
+// word that only one node has is a multiple of that node's δ. So directions that occur twice are nodes, and all other
+// rows are combinations of them. Dropout hides other words in each round. With encoder pca the first layer's gradient
+// is ZᵀΔ of the aggregated rows: with one node each column is a multiple of its z. With encoder classes the sum of a
+// class's features shows a node that is alone in its class. A row counts as found if all columns are right, with pca if
+// the cosine is at least 0.999.
 func (run *Run) Gradients(ctx context.Context, victim int) (Finding, error) {
 	own := run.Shards[victim]
 	nodes := own.NodesIn(graph.Train)
-	f := Finding{Attack: "rows of training nodes in sums", Holder: "a member: the total less its own part", Measure: "rows found", Tried: len(nodes)}
+	f := Finding{Attack: "rows of training nodes in sums", Holder: "a member: the total less its own part",
+		Measure: "rows found", Tried: len(nodes)}
 	if len(run.Shards) == 2 {
 		f.Holder = "the other of two members"
 	}
@@ -114,7 +116,8 @@ func (run *Run) raysOf(ctx context.Context) ([][]int32, error) {
 	return sets, nil
 }
 
-// join adds a round's set to the claim that shares the most words with it, at least a third of all of both, or to the list.
+// join adds a round's set to the claim that shares the most words with it, at least a third of all of both, or to the
+// list.
 func join(all []*claim, set []int32) []*claim {
 	if len(set) == 0 {
 		return all
@@ -227,8 +230,8 @@ func extreme(all []ray) (kept []ray) {
 // rare is the value that package linear adds to variances before it takes their square roots.
 const rare = 0.05
 
-// aloneInClass returns the words of each class's first sum over the other members: a node's where it is alone in it. What
-// the sums were multiplied with follows from the variances, which all members know.
+// aloneInClass returns the words of each class's first sum over the other members: a node's where it is alone in it.
+// What the sums were multiplied with follows from the variances, which all members know.
 func (run *Run) aloneInClass() (claims [][]int32) {
 	form := run.Model.Closed
 	k := slices.IndexFunc(run.sums, func(s sum) bool { return s.id.Kind == ofMeans && s.id.Round == 0 })
@@ -271,7 +274,8 @@ func (run *Run) leading(node int64) (float64, error) {
 		return 0, ErrNothing
 	}
 	rows := run.Model.Encoder.Encode(g.X)
-	truth := aggregate.Features(aggregate.Sum{}, graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN), rows).Dense.Row(int(node))
+	truth := aggregate.Features(aggregate.Sum{}, graph.Normalise(&g.Adj, g.Adj.Degrees(), graph.GCN),
+		rows).Dense.Row(int(node))
 	if run.Model.Encoder.Classes != nil && len(z) > len(truth) {
 		z = z[:len(truth)] // the components, before columns of classes
 	}
@@ -317,8 +321,8 @@ func fill(x, y []float32) []float32 {
 	return x
 }
 
-// Thinned returns shards of which one site keeps n of its training nodes, of as many classes as possible. Its other nodes
-// are in no split.
+// Thinned returns shards of which one site keeps n of its training nodes, of as many classes as possible. Its other
+// nodes are in no split.
 func Thinned(shards []*shard.Shard, site, n int) ([]*shard.Shard, error) {
 	one := *shards[site]
 	nodes := one.NodesIn(graph.Train)

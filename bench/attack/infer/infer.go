@@ -90,7 +90,8 @@ func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int
 		run.Run, err = recorded.Train(ctx, p, shards, attacker)
 		return run, err
 	}
-	run.Run, err = recorded.TrainOver(ctx, p, shards, attacker, func(r comm.Reducer) comm.Reducer { return &keeper{Reducer: r, run: run} })
+	run.Run, err = recorded.TrainOver(ctx, p, shards, attacker,
+		func(r comm.Reducer) comm.Reducer { return &keeper{Reducer: r, run: run} })
 	return run, err
 }
 

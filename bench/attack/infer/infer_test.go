@@ -51,8 +51,8 @@ func cora(t testing.TB, parts int) []*shard.Shard {
 	return shards
 }
 
-// TestEnds: of a run of links the rows of ends tell a site's links apart from other pairs, where a model has learned anything,
-// and those among near nodes are fewer.
+// TestEnds: of a run of links the rows of ends tell a site's links apart from other pairs, where a model has learned
+// anything, and those among near nodes are fewer.
 func TestEnds(t *testing.T) {
 	g := graphtest.Communities(400, 40, 3, 0.95, rng.New(1))
 	policy, err := partition.ParsePolicy("fennel")
@@ -87,16 +87,20 @@ func TestEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(all) != 3 || all[0].Value < 0.7 || from == "all" && all[1].Value < 0.6 {
-			t.Errorf("negatives from %s: findings are %v, must be links that trained above 0.7, held-out ones above 0.6", from, all)
+			t.Errorf("negatives from %s: findings are %v, must be links that trained above 0.7, "+
+				"held-out ones above 0.6", from, all)
 		}
 		nodes, rows, err := run.Run.Ends(1)
 		if err != nil || len(nodes) != rows.Rows || slices.Max(nodes) >= int32(shards[1].Owned) {
-			t.Fatalf("%d nodes have %d rows (%v), must be as many, of the victim's %d", len(nodes), rows.Rows, err, shards[1].Owned)
+			t.Fatalf("%d nodes have %d rows (%v), must be as many, of the victim's %d", len(nodes), rows.Rows, err,
+				shards[1].Owned)
 		}
 		tried[from] = len(nodes)
 	}
-	if tried["layer by layer"] != len(shards[1].Boundary[0]) || tried["near"] > len(shards[1].Boundary[0]) || tried["near"] > tried["all"] {
-		t.Errorf("rows that were read are of %v nodes, must be of at most %d near ones", tried, len(shards[1].Boundary[0]))
+	if tried["layer by layer"] != len(shards[1].Boundary[0]) || tried["near"] > len(shards[1].Boundary[0]) ||
+		tried["near"] > tried["all"] {
+		t.Errorf("rows that were read are of %v nodes, must be of at most %d near ones", tried,
+			len(shards[1].Boundary[0]))
 	}
 }
 
@@ -207,7 +211,8 @@ func TestLeaks(t *testing.T) {
 				}
 			}
 			for _, b := range want {
-				k := slices.IndexFunc(all, func(f Finding) bool { return f.Attack == b.attack && f.Measure == b.measure })
+				k := slices.IndexFunc(all,
+					func(f Finding) bool { return f.Attack == b.attack && f.Measure == b.measure })
 				if k < 0 {
 					t.Errorf("%s, %s: no finding", b.attack, b.measure)
 				} else if v := all[k].Value; !(v >= b.least && v <= b.most) {
@@ -218,8 +223,8 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestRowsHideTrainingLabels: rows that cross tell the classes of training nodes at most 8 points better than those of test
-// nodes, as eight members see them together: our goal is 10. With own parts in, they tell nearly all.
+// TestRowsHideTrainingLabels: rows that cross tell the classes of training nodes at most 8 points better than those of
+// test nodes, as eight members see them together: our goal is 10. With own parts in, they tell nearly all.
 func TestRowsHideTrainingLabels(t *testing.T) {
 	for out, most := range map[string]float64{"true": 0.08, "false": 1} {
 		value, base, n := 0.0, 0.0, 0.0
@@ -236,13 +241,14 @@ func TestRowsHideTrainingLabels(t *testing.T) {
 		}
 		t.Logf("leave_one_out %s: %.2f of %.0f training nodes, of test nodes %.2f", out, value/n, n, base/n)
 		if value/n-base/n > most || out == "false" && value/n < 0.9 {
-			t.Errorf("leave_one_out %s: rows tell %.2f of the training nodes' classes, of test nodes %.2f", out, value/n, base/n)
+			t.Errorf("leave_one_out %s: rows tell %.2f of the training nodes' classes, of test nodes %.2f", out,
+				value/n, base/n)
 		}
 	}
 }
 
-// TestGradientsLeak: rows of a site with few training nodes are found in the sums of trained rounds of encoder mlp and of
-// class means by the other one of two members; in sums of three, secure ones, those of encoder mlp still are.
+// TestGradientsLeak: rows of a site with few training nodes are found in the sums of trained rounds of encoder mlp and
+// of class means by the other one of two members; in sums of three, secure ones, those of encoder mlp still are.
 func TestGradientsLeak(t *testing.T) {
 	for _, c := range []struct {
 		settings    string
@@ -275,7 +281,8 @@ func TestGradientsLeak(t *testing.T) {
 	}
 }
 
-// TestLabelsInTheClear: the label counts of a site are exact for the other of two members, and for who sums in the clear.
+// TestLabelsInTheClear: the label counts of a site are exact for the other of two members, and for who sums in the
+// clear.
 func TestLabelsInTheClear(t *testing.T) {
 	for parts, settings := range map[int]string{2: "method=class-means", 3: "method=class-means secure_sums=off"} {
 		run, err := Train(t.Context(), planOf(t, settings), cora(t, parts), 0)
@@ -322,7 +329,8 @@ func TestThinned(t *testing.T) {
 			classes[shards[1].Labels.Class[i]] = true
 		}
 		if len(nodes) != n || len(classes) != min(n, 7) {
-			t.Errorf("%d training nodes of %d classes must be left (got %d of %d)", n, min(n, 7), len(nodes), len(classes))
+			t.Errorf("%d training nodes of %d classes must be left (got %d of %d)", n, min(n, 7), len(nodes),
+				len(classes))
 		}
 	}
 	if _, err := Thinned(before, 1, 1e6); err == nil || !strings.Contains(fmt.Sprint(err), "must have at least") {
@@ -330,9 +338,9 @@ func TestThinned(t *testing.T) {
 	}
 }
 
-// TestRowsHideTrainingTargets: rows of a numeric target tell more of training nodes' targets than of test nodes' where a
-// node's own part stays in the means, and hardly more by default. Few nodes with many columns train, so that the part of
-// one is large: of few features, where rows are of residuals and of directions, and of more than these.
+// TestRowsHideTrainingTargets: rows of a numeric target tell more of training nodes' targets than of test nodes' where
+// a node's own part stays in the means, and hardly more by default. Few nodes with many columns train, so that the part
+// of one is large: of few features, where rows are of residuals and of directions, and of more than these.
 func TestRowsHideTrainingTargets(t *testing.T) {
 	for _, columns := range []int{60, 90} {
 		rowsHideTrainingTargets(t, columns)
@@ -344,7 +352,8 @@ func rowsHideTrainingTargets(t *testing.T, columns int) {
 	key := rng.New(5)
 	var src, dst []int32
 	for i := range 3 * n {
-		src, dst = append(src, int32(key.Fold(1).Uint64(uint64(i))%n)), append(dst, int32(key.Fold(2).Uint64(uint64(i))%n))
+		src, dst = append(src, int32(key.Fold(1).Uint64(uint64(i))%n)),
+			append(dst, int32(key.Fold(2).Uint64(uint64(i))%n))
 	}
 	g := &graph.Graph{Name: "prices", X: graph.Features{Dense: mat.New(n, columns)}, Labels: graph.Labels{Classes: 1}}
 	var err error
@@ -383,17 +392,19 @@ func rowsHideTrainingTargets(t *testing.T, columns int) {
 		}
 		return f.Value - f.Base
 	}
-	kept, left := excess("method=class-means leave_one_out=false rows=float32"), excess("method=class-means rows=float32")
+	kept, left := excess("method=class-means leave_one_out=false rows=float32"),
+		excess("method=class-means rows=float32")
 	if kept < 0.15 || left > kept/2 {
-		t.Errorf("of %d columns the excess is %.3f with a node's own part and %.3f without, must be 0.15 at least and half of it at most",
-			columns, kept, left)
+		t.Errorf("of %d columns the excess is %.3f with a node's own part and %.3f without, must be 0.15 at least "+
+			"and half of it at most", columns, kept, left)
 	}
 }
 
-// TestPrivateRowsHideEdges: rows that cross with epsilon tell edges hardly better than those that no edge has entered; the
-// rows without it do so by far.
+// TestPrivateRowsHideEdges: rows that cross with epsilon tell edges hardly better than those that no edge has entered;
+// the rows without it do so by far.
 func TestPrivateRowsHideEdges(t *testing.T) {
-	for settings, bound := range map[string][2]float64{"method=class-means": {0.15, 1}, "method=class-means epsilon=4": {-0.1, 0.1}} {
+	for settings, bound := range map[string][2]float64{"method=class-means": {0.15, 1},
+		"method=class-means epsilon=4": {-0.1, 0.1}} {
 		run, err := Train(t.Context(), planOf(t, settings), cora(t, 3), 0)
 		if err != nil {
 			t.Fatal(err)
@@ -404,12 +415,14 @@ func TestPrivateRowsHideEdges(t *testing.T) {
 		}
 		t.Logf("%s: %v", settings, f)
 		if more := f.Value - f.Base; more < bound[0] || more > bound[1] || f.Tried < 200 {
-			t.Errorf("%s: AUC is %.3f over %d pairs, %.3f before any edge: the difference must be %g to %g", settings, f.Value, f.Tried, f.Base, bound[0], bound[1])
+			t.Errorf("%s: AUC is %.3f over %d pairs, %.3f before any edge: the difference must be %g to %g", settings,
+				f.Value, f.Tried, f.Base, bound[0], bound[1])
 		}
 	}
 }
 
-// rareWords returns 4,000 nodes of three classes with some 18 of that many words each; about 13 nodes have each of the last 15.
+// rareWords returns 4,000 nodes of three classes with some 18 of that many words each; about 13 nodes have each of the
+// last 15.
 func rareWords(words int) *graph.Graph {
 	const n = 4000
 	g := graphtest.Communities(n, 3, 4, 0.8, rng.New(4))
@@ -440,8 +453,9 @@ func rareWords(words int) *graph.Graph {
 	return g
 }
 
-// TestPlanting: a member that gives its nodes in each class one rare column reads from the rows of others which nodes have it:
-// hardly anything: of few columns rows have what the regression on own columns leaves, and of more the maps are limited.
+// TestPlanting: a member that gives its nodes in each class one rare column reads from the rows of others which nodes
+// have it: hardly anything: of few columns rows have what the regression on own columns leaves, and of more the maps
+// are limited.
 func TestPlanting(t *testing.T) {
 	policy, err := partition.ParsePolicy("random")
 	if err != nil {
@@ -466,10 +480,12 @@ func TestPlanting(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			number, all, holders = number+found.Number/plantings, all+found.All/plantings, holders+float64(found.Holders)
+			number, all, holders = number+found.Number/plantings, all+found.All/plantings,
+				holders+float64(found.Holders)
 		}
 		if v := max(number, all); v < c.least || v > c.most || holders < 80 {
-			t.Errorf("%d words: AUC is %.3f by a number, %.3f by all of %g nodes, must be %g to %g of at least 80", c.words, number, all, holders, c.least, c.most)
+			t.Errorf("%d words: AUC is %.3f by a number, %.3f by all of %g nodes, must be %g to %g of at least 80",
+				c.words, number, all, holders, c.least, c.most)
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// RowClasses infers the classes of other members' training nodes from the largest number of the rows that are sent, in the
-// round where this is right most often. The baseline is the same for test nodes, whose labels are not used: the excess over
-// it comes from labels.
+// RowClasses infers the classes of other members' training nodes from the largest number of the rows that are sent, in
+// the round where this is right most often. The baseline is the same for test nodes, whose labels are not used: the
+// excess over it comes from labels.
 func (run *Run) RowClasses() (Finding, error) {
 	all, err := run.RowClassesByRound()
 	if err != nil {
@@ -37,7 +37,8 @@ func (run *Run) RowClassesByRound() (all []Finding, err error) {
 	for r := range rounds {
 		var right, of [2][]float64 // of training and test nodes, by class
 		for k := range of {
-			right[k], of[k] = make([]float64, run.Shards[0].Labels.Classes), make([]float64, run.Shards[0].Labels.Classes)
+			right[k], of[k] = make([]float64, run.Shards[0].Labels.Classes),
+				make([]float64, run.Shards[0].Labels.Classes)
 		}
 		err := run.compared(func(own *shard.Shard, v int32, before []mat.Dense, i, k int) {
 			if c := own.Labels.Class[v]; c >= 0 {
@@ -59,7 +60,8 @@ func (run *Run) RowClassesByRound() (all []Finding, err error) {
 		if n == 0 {
 			return nil, ErrNothing
 		}
-		all = append(all, Finding{"labels of training nodes off rows", "a reader of the rows", "right, training against test nodes", value / n, base / n, int(n)})
+		all = append(all, Finding{"labels of training nodes off rows", "a reader of the rows", "right, " +
+			"training against test nodes", value / n, base / n, int(n)})
 	}
 	return all, nil
 }
@@ -85,8 +87,8 @@ func (run *Run) compared(f func(own *shard.Shard, v int32, before []mat.Dense, i
 	return nil
 }
 
-// classRows returns the rows that a victim's boundary nodes send with one number a class, before any aggregation: those of each
-// round of class means and, where layers see their logits, the part of the first layer's rows that has these.
+// classRows returns the rows that a victim's boundary nodes send with one number a class, before any aggregation: those
+// of each round of class means and, where layers see their logits, the part of the first layer's rows that has these.
 func (run *Run) classRows(victim int) ([]mat.Dense, error) {
 	before, _, err := run.crossing(victim)
 	form := run.Model.Encoder.Classes
@@ -143,16 +145,19 @@ func (run *Run) Labels(victim int) (all []Finding, err error) {
 	}
 	const measure = "distance of the distribution"
 	if counts, how := run.counted(victim, classes); counts != nil {
-		all = append(all, Finding{"training labels of a site", how, measure, variation(counts, training), variation(everywhere, training), len(own.NodesIn(graph.Train))})
+		all = append(all, Finding{"training labels of a site", how, measure, variation(counts, training),
+			variation(everywhere, training), len(own.NodesIn(graph.Train))})
 	}
 	form := run.Model.Closed
-	if before, err := run.classRows(victim); err == nil && (run.Model.Encoder.Classes != nil || form != nil && !form.Spec.Residual) {
+	if before, err := run.classRows(victim); err == nil && (run.Model.Encoder.Classes != nil ||
+		form != nil && !form.Spec.Residual) {
 		rows := make([]float64, classes)
 		last := before[len(before)-1]
 		for i := range last.Rows {
 			rows[largest(last, i)]++
 		}
-		all = append(all, Finding{"labels of a site", "a reader of the rows", measure, variation(rows, labels), variation(everywhere, labels), last.Rows})
+		all = append(all, Finding{"labels of a site", "a reader of the rows", measure, variation(rows, labels),
+			variation(everywhere, labels), last.Rows})
 	}
 	if len(all) == 0 {
 		return nil, ErrNothing

@@ -19,12 +19,14 @@ const alarms = 0.01
 
 // Membership tells training nodes from test nodes by the margin of the model: the logit of the node's class less the
 // largest other one (Yeom et al., CSF 2018, with the margin in place of the loss). The attacker has the model, the
-// nodes' features, classes and neighbours. With shadows, an even number of at least 4, it compares the margin with those
-// of as many models that it trains itself, half of them with the node and half without (LiRA: Carlini et al., S&P 2022).
-// It then knows everything except which nodes of a pool were trained on; half of the pool's nodes of each class were.
+// nodes' features, classes and neighbours. With shadows, an even number of at least 4, it compares the margin with
+// those of as many models that it trains itself, half of them with the node and half without (LiRA: Carlini et al., S&P
+// 2022). It then knows everything except which nodes of a pool were trained on; half of the pool's nodes of each class
+// were.
 //
-// The findings are the area under the ROC curve, and how many training nodes are found at 1 % false alarms. Training nodes may
-// be easier than test nodes in any model: the baseline is the same by the margin of a model that trained on as many test nodes.
+// The findings are the area under the ROC curve, and how many training nodes are found at 1 % false alarms. Training
+// nodes may be easier than test nodes in any model: the baseline is the same by the margin of a model that trained on
+// as many test nodes.
 func (run *Run) Membership(ctx context.Context, shadows int) ([]Finding, error) {
 	g, err := whole(run.Shards)
 	if err != nil {
@@ -58,7 +60,8 @@ func (run *Run) Membership(ctx context.Context, shadows int) ([]Finding, error) 
 	if err != nil {
 		return nil, err
 	}
-	return append(all, found("membership, by shadow models", "the model, all data", at(score, with), at(score, pool))...), nil
+	return append(all, found("membership, by shadow models", "the model, all data", at(score, with),
+		at(score, pool))...), nil
 }
 
 func found(attack, holder string, with, without []float64) []Finding {
@@ -117,10 +120,11 @@ func poolOf(g *graph.Graph, with, without []int32, key rng.Key) (pool []int32) {
 	return pool
 }
 
-// ratios returns of each node of with and pool the logarithm of the likelihood of its margin where it was trained on, by
-// that where it was not: both normal, of the means of the shadow models and one deviation. Shadow models come in pairs: what
-// one of them trains on, the other does not.
-func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, margin []float64, pairs int) ([]float64, error) {
+// ratios returns of each node of with and pool the logarithm of the likelihood of its margin where it was trained on,
+// by that where it was not: both normal, of the means of the shadow models and one deviation. Shadow models come in
+// pairs: what one of them trains on, the other does not.
+func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, margin []float64,
+	pairs int) ([]float64, error) {
 	nodes := slices.Concat(with, pool)
 	var in, out [2][]float64 // sums and sums of squares
 	for k := range 2 {

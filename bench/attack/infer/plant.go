@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// planter is a member that adds to the gradient of an encoder's first weights a huge one of fixed signs: an
-// optimiser that divides by the gradient's size then moves the weights by these signs, until they are random projections.
+// planter is a member that adds to the gradient of an encoder's first weights a huge one of fixed signs: an optimiser
+// that divides by the gradient's size then moves the weights by these signs, until they are random projections.
 type planter struct {
 	comm.Reducer
 	weights int // of them

@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
-// Planting is the table of a member that chose it so that the rows of others reveal which of their nodes have a rare column: some
-// of its nodes of each class have one chosen column, and its other nodes lose the chosen columns.
+// Planting is the table of a member that chose it so that the rows of others reveal which of their nodes have a rare
+// column: some of its nodes of each class have one chosen column, and its other nodes lose the chosen columns.
 type Planting struct {
 	Columns []int32        // of each class
 	Shards  []*shard.Shard // of all members
@@ -30,12 +30,14 @@ const (
 )
 
 // Plant returns shards with a planted table at the attacker: `each` of its nodes in each class train, and have the
-// column next to their own, or only this column. Columns are random rare ones; sums of an earlier run reveal which are rare.
+// column next to their own, or only this column. Columns are random rare ones; sums of an earlier run reveal which are
+// rare.
 func Plant(shards []*shard.Shard, attacker, each int, next bool, key rng.Key) (*Planting, error) {
 	own := shards[attacker]
 	classes := own.Labels.Classes
 	if own.Owned < each*classes {
-		return nil, fmt.Errorf("the attacker must have %d nodes for each of %d classes (got %d)", each, classes, own.Owned)
+		return nil, fmt.Errorf("the attacker must have %d nodes for each of %d classes (got %d)", each, classes,
+			own.Owned)
 	}
 	holders := make([]int, own.X.Cols())
 	for _, s := range shards {
@@ -48,12 +50,14 @@ func Plant(shards []*shard.Shard, attacker, each int, next bool, key rng.Key) (*
 	}
 	p := &Planting{Shards: slices.Clone(shards)}
 	for _, j := range key.FoldString("columns").Perm(len(holders)) {
-		if n := holders[j]; n >= leastHolders && float64(n) <= mostHolders*float64(own.Nodes) && len(p.Columns) < classes {
+		if n := holders[j]; n >= leastHolders && float64(n) <= mostHolders*float64(own.Nodes) &&
+			len(p.Columns) < classes {
 			p.Columns = append(p.Columns, int32(j))
 		}
 	}
 	if len(p.Columns) < classes {
-		return nil, fmt.Errorf("%d columns must have %d nodes, and at most %g of all (got %d)", classes, leastHolders, mostHolders, len(p.Columns))
+		return nil, fmt.Errorf("%d columns must have %d nodes, and at most %g of all (got %d)", classes, leastHolders,
+			mostHolders, len(p.Columns))
 	}
 	to := *own
 	to.Labels.Class, to.Split = slices.Clone(own.Labels.Class), slices.Clone(own.Split)
@@ -91,7 +95,8 @@ func Plant(shards []*shard.Shard, attacker, each int, next bool, key rng.Key) (*
 	return p, nil
 }
 
-// Read is what rows reveal of columns: the area under the curve of a score, mean over the columns that any of the nodes has.
+// Read is what rows reveal of columns: the area under the curve of a score, mean over the columns that any of the nodes
+// has.
 type Read struct {
 	Number  float64 // by the number of the column's class in the first round
 	All     float64 // by the best linear combination of the numbers of all rounds
@@ -117,7 +122,8 @@ func (run *Run) Columns(columns []int32) (r Read, err error) {
 	attack.FactorLower(gram, d)
 	for c, j := range columns {
 		filter := make([]float64, 0, d)
-		for _, means := range form.Means[min(form.Spec.Alone, len(form.Means)):] { // rounds that the model does not keep are 0
+		// rounds that the model does not keep are 0
+		for _, means := range form.Means[min(form.Spec.Alone, len(form.Means)):] {
 			for _, w := range means.Value.Row(int(j)) {
 				filter = append(filter, float64(w))
 			}
@@ -144,8 +150,8 @@ func (run *Run) Columns(columns []int32) (r Read, err error) {
 	return r, nil
 }
 
-// received returns the rows of all other members that the attacker gets, each with all numbers of a node, and which of the columns
-// each node has.
+// received returns the rows of all other members that the attacker gets, each with all numbers of a node, and which of
+// the columns each node has.
 func (run *Run) received(columns []int32) (z [][]float64, has [][]bool, err error) {
 	form := run.Model.Closed
 	if form == nil || form.Spec.Hops == 0 {

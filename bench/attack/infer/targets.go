@@ -10,11 +10,13 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// RowTargets infers the numeric targets of other members' training nodes from the rows of the closed form that are sent, by
-// the one number of a row that follows the target most closely. Value is their correlation, of the number and the round
-// where it exceeds most the baseline: the same for test nodes, whose targets are not used. The excess comes from targets.
+// RowTargets infers the numeric targets of other members' training nodes from the rows of the closed form that are
+// sent, by the one number of a row that follows the target most closely. Value is their correlation, of the number and
+// the round where it exceeds most the baseline: the same for test nodes, whose targets are not used. The excess comes
+// from targets.
 func (run *Run) RowTargets() (Finding, error) {
-	f := Finding{Attack: "targets of training nodes off rows", Holder: "a reader of the rows", Measure: "correlation, training against test nodes"}
+	f := Finding{Attack: "targets of training nodes off rows", Holder: "a reader of the rows",
+		Measure: "correlation, training against test nodes"}
 	labels := run.Shards[0].Labels
 	if run.Model.Closed == nil || labels.Kind() != graph.Numbers {
 		return f, ErrNothing

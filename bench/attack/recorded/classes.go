@@ -26,8 +26,8 @@ type Effort struct {
 // ClassRows attacks the rows that a victim sends by encoder classes: those of all rounds of the model together
 // are some 20 rounded measurements of a node's features. Bag.Search looks for a set of columns that all of them
 // agree with. The attacker is given more than a receiver knows for sure: the number of the node's values, its
-// class and its soft labels of each round and, where logits alone cross, the columns that these are made of. The features must
-// be zeros and one other value for each node.
+// class and its soft labels of each round and, where logits alone cross, the columns that these are made of. The
+// features must be zeros and one other value for each node.
 func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, error) {
 	var sum Recovery
 	if run.Model.Closed == nil {
@@ -67,12 +67,12 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 }
 
 // ClassColumns guesses the columns of so many rows that a victim sends by encoder classes, evenly from those with the
-// fewest values to those with the most. The attacker has all rows of a node, the model, the public sums, and the features
-// and rows of its own nodes. It is given the node's true class, its degree and its number of values; soft labels cross
-// with residuals alone. It guesses by bestLinear, and by what it learns of its own nodes beside (decoder). The
-// baseline has all of this but the rows: it guesses the columns most frequent in the class, and likewise learns of its
-// own nodes how they depend on the number of values and the degree. By encoder pca:K+classes the rows are those of the columns of
-// classes, and the decoder has those of the components beside.
+// fewest values to those with the most. The attacker has all rows of a node, the model, the public sums, and the
+// features and rows of its own nodes. It is given the node's true class, its degree and its number of values; soft
+// labels cross with residuals alone. It guesses by bestLinear, and by what it learns of its own nodes beside (decoder).
+// The baseline has all of this but the rows: it guesses the columns most frequent in the class, and likewise learns of
+// its own nodes how they depend on the number of values and the degree. By encoder pca:K+classes the rows are those of
+// the columns of classes, and the decoder has those of the components beside.
 func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery
 	if run.form() == nil {
@@ -121,7 +121,8 @@ func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, e
 	return sum, nil
 }
 
-// form is the closed form whose rows crossed: the model, or what makes the columns of classes beside components; nil: none did.
+// form is the closed form whose rows crossed: the model, or what makes the columns of classes beside components; nil:
+// none did.
 func (run *Run) form() *closed.Form {
 	if run.Model.Closed != nil {
 		return run.Model.Closed
@@ -165,7 +166,8 @@ func (run *Run) rowsOf(member int) (*classAttack, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, source := graph.Factors(own.Adj.Degrees(), a.Form.Spec.Edges()); source != nil { // only the owner has them: they are given
+	// only the owner has them: they are given
+	if _, source := graph.Factors(own.Adj.Degrees(), a.Form.Spec.Edges()); source != nil {
 		for _, v := range a.Nodes {
 			a.Factor = append(a.Factor, source[v])
 		}
@@ -257,8 +259,8 @@ func (a *classAttack) read(run *Run, messages []Message) error {
 	return nil
 }
 
-// give gives the attacker the columns of all rounds, rounded as they are at home, where logits that are made of them cross and
-// they do not: whoever searches by them finds what any search by the logits could.
+// give gives the attacker the columns of all rounds, rounded as they are at home, where logits that are made of them
+// cross and they do not: whoever searches by them finds what any search by the logits could.
 func (a *classAttack) give(run *Run, own *shard.Shard) {
 	spec := a.Form.Spec
 	if spec.Hops > 0 || spec.LogitHops == 0 {

@@ -57,7 +57,8 @@ func (r *Recovery) score(x graph.Features, i int32, guess attack.Guess, claimed 
 // guessed is how many columns of a row were guessed right, and how many it has.
 type guessed struct{ values, linear, learned, base, baseLearned int }
 
-// Gap returns by how much more of the columns the best of the guesses has than the baseline, and its standard error over rows.
+// Gap returns by how much more of the columns the best of the guesses has than the baseline, and its standard error
+// over rows.
 func (r Recovery) Gap() (gap, deviation float64) {
 	attack, base := r.Share()
 	gap = attack - base
@@ -123,7 +124,8 @@ func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) {
 func (run *Run) RowsIn(messages []Message, n, cols int) (all []mat.Dense, err error) {
 	coding := wire.Coding{}
 	if run.Plan.Rows != "float32" {
-		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.Method == plan.ClassMeans && run.Plan.Rows != "bf16"}
+		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.Method == plan.ClassMeans &&
+			run.Plan.Rows != "bf16"}
 	}
 	if run.Plan.Compress == "zstd" {
 		coding.Compress = "zstd"
@@ -149,7 +151,8 @@ func (run *Run) RowsIn(messages []Message, n, cols int) (all []mat.Dense, err er
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no message of %d rows of %d columns: exchange must be halo (got %s)", n, cols, run.Plan.Federation().Exchange)
+		return nil, fmt.Errorf("no message of %d rows of %d columns: exchange must be halo (got %s)", n, cols,
+			run.Plan.Federation().Exchange)
 	}
 	return all, nil
 }
@@ -248,9 +251,9 @@ func chunk(n, size, rank int) (lo, hi int) {
 	return rank*q + min(rank, rest), (rank+1)*q + min(rank+1, rest)
 }
 
-// HiddenRows attacks the hidden rows that a victim sends by encoder mlp, at most so many. Every member has the weights: a
-// row is a linear map of the features where it is positive (unhidden). The features must be zeros and one other value for
-// each node.
+// HiddenRows attacks the hidden rows that a victim sends by encoder mlp, at most so many. Every member has the weights:
+// a row is a linear map of the features where it is positive (unhidden). The features must be zeros and one other value
+// for each node.
 func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery
 	layer := run.Model.Encoder.Layer

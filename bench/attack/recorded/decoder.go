@@ -36,8 +36,8 @@ func received(a *classAttack) sight {
 	}}
 }
 
-// outside is the sight of an attacker that receives no row: the number of values, the degree, and how often a node of the class
-// has a column.
+// outside is the sight of an attacker that receives no row: the number of values, the degree, and how often a node of
+// the class has a column.
 func (a *classAttack) outside() sight {
 	return sight{a, func(i int) []float64 {
 		k := math.Log1p(float64(a.values(i)))

@@ -31,7 +31,8 @@ func Lies(p plan.Plan) []Lie {
 	all := []Lie{{Name: "labels of the next class", label: flipped}, {Name: "random labels", label: drawn}}
 	scaled := func(what, kind string, factors ...float32) {
 		for _, by := range factors {
-			all = append(all, Lie{Name: fmt.Sprintf("%s × %g", what, by), kind: kind, change: func(c *comm.Contribution, _ int) {
+			all = append(all, Lie{Name: fmt.Sprintf("%s × %g", what,
+				by), kind: kind, change: func(c *comm.Contribution, _ int) {
 				for i := range c.Update {
 					c.Update[i] *= by
 				}
@@ -43,7 +44,8 @@ func Lies(p plan.Plan) []Lie {
 		return all
 	}
 	scaled("class means", "class means", 10, -4, -1)
-	all = append(all, Lie{Name: "class means of the next class", kind: "class means", change: turn(func(c *comm.Contribution, _ int) int { return 0 })})
+	all = append(all, Lie{Name: "class means of the next class", kind: "class means",
+		change: turn(func(c *comm.Contribution, _ int) int { return 0 })})
 	scaled("normal equations", "normal equations", 10, -1)
 	return append(all, Lie{Name: "products with labels × -1", kind: "normal equations", change: reverse},
 		Lie{Name: "products with labels of the next class", kind: "normal equations", change: turn(products)})
@@ -103,7 +105,8 @@ func (l liar) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, e
 func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, lie Lie) (train.Result, error) {
 	honest := len(shards) - liars
 	if liars < 0 || honest < 1 {
-		return train.Result{}, fmt.Errorf("liars must be 0 to %d of %d peers (got %d)", len(shards)-1, len(shards), liars)
+		return train.Result{}, fmt.Errorf("liars must be 0 to %d of %d peers (got %d)", len(shards)-1, len(shards),
+			liars)
 	}
 	shards = slices.Clone(shards)
 	for r := honest; r < len(shards); r++ {
@@ -119,7 +122,8 @@ func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, 
 	return run.Result, err
 }
 
-// relabelled returns s without test nodes and, if l is about labels, with false ones of its training and validation nodes.
+// relabelled returns s without test nodes and, if l is about labels, with false ones of its training and validation
+// nodes.
 func (l Lie) relabelled(s *shard.Shard) *shard.Shard {
 	to := *s
 	to.Labels.Class, to.Split = slices.Clone(s.Labels.Class), slices.Clone(s.Split)

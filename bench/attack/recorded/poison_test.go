@@ -12,14 +12,16 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// topics returns a graph of three groups, whose edges and words tell the group; a third each trains, validates and tests.
+// topics returns a graph of three groups, whose edges and words tell the group; a third each trains, validates and
+// tests.
 func topics(t *testing.T) *graph.Graph {
 	t.Helper()
 	const n, words, each = 900, 90, 6
 	key := rng.New(4)
 	var src, dst []int32
 	x := mat.New(n, words)
-	g := &graph.Graph{Name: "topics", Split: make([]graph.Split, n), Labels: graph.Labels{Classes: 3, Class: make([]int32, n)}}
+	g := &graph.Graph{Name: "topics", Split: make([]graph.Split, n),
+		Labels: graph.Labels{Classes: 3, Class: make([]int32, n)}}
 	for i := range n {
 		class := i % 3
 		g.Labels.Class[i] = int32(class)
@@ -61,11 +63,14 @@ func TestPoison(t *testing.T) {
 		least map[string]float64 // that it costs, so that there is something to keep it from
 	}{
 		{map[string]string{"class_target": "labels"}, map[string]float64{
-			"labels of the next class": 0.05, "random labels": 0.03, "class means × 10": ends, "class means × -4": 0.1, "class means × -1": 0.05,
-			"class means of the next class": 0.03, "normal equations × 10": ends, "normal equations × -1": ends, "products with labels × -1": ends,
+			"labels of the next class": 0.05, "random labels": 0.03, "class means × 10": ends, "class means × -4": 0.1,
+			"class means × -1": 0.05, "class means of the next class": 0.03, "normal equations × 10": ends,
+			"normal equations × -1": ends, "products with labels × -1": ends,
 			"products with labels of the next class": ends}, map[string]float64{"class means × -4": 0.02}},
-		{map[string]string{"method": "layer-wise", "encoder": "raw", "layers": "1", "hidden": "16", "rounds": "40", "lr": "0.03"}, map[string]float64{
-			"labels of the next class": 0.1, "random labels": 0.1, "updates × 1e+06": 0.2, "updates × 10": 0.1, "updates × -1": 0.3, "updates × -2": 0.6, "updates × -4": 0.9},
+		{map[string]string{"method": "layer-wise", "encoder": "raw", "layers": "1", "hidden": "16", "rounds": "40",
+			"lr": "0.03"}, map[string]float64{
+			"labels of the next class": 0.1, "random labels": 0.1, "updates × 1e+06": 0.2, "updates × 10": 0.1,
+			"updates × -1": 0.3, "updates × -2": 0.6, "updates × -4": 0.9},
 			map[string]float64{"updates × -4": 0.3}},
 	} {
 		for _, at := range [][2]int{{4, 1}, {8, 2}} {
@@ -91,7 +96,8 @@ func TestPoison(t *testing.T) {
 					cost := honest.Final().Test - r.Final().Test
 					t.Logf("%v, %v, %s: costs %.3f", test.given, at, lie.Name, cost)
 					if least, ok := test.least[lie.Name]; cost > test.most[lie.Name] || ok && cost < least {
-						t.Errorf("%v, %v, %s: costs %.3f, must be %.3f to %.3f", test.given, at, lie.Name, cost, least, test.most[lie.Name])
+						t.Errorf("%v, %v, %s: costs %.3f, must be %.3f to %.3f", test.given, at, lie.Name, cost, least,
+							test.most[lie.Name])
 					}
 				}
 			}
@@ -102,7 +108,8 @@ func TestPoison(t *testing.T) {
 // TestPoisonRefuses: somebody must be honest.
 func TestPoisonRefuses(t *testing.T) {
 	shards, p := split(t, topics(t), 3, nil)
-	if _, err := Poison(t.Context(), p, shards, 3, Lie{}); err == nil || !strings.Contains(err.Error(), "liars must be 0 to 2 of 3 peers (got 3)") {
+	if _, err := Poison(t.Context(), p, shards, 3, Lie{}); err == nil ||
+		!strings.Contains(err.Error(), "liars must be 0 to 2 of 3 peers (got 3)") {
 		t.Error(err)
 	}
 }

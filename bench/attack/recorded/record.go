@@ -1,5 +1,5 @@
-// Package recorded has attacks on runs of all members in this process, of which one recorded what it received: the bytes
-// (Record), the plan and the model. The truth only scores them.
+// Package recorded has attacks on runs of all members in this process, of which one recorded what it received: the
+// bytes (Record), the plan and the model. The truth only scores them.
 package recorded
 
 import (

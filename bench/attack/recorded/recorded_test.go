@@ -43,8 +43,8 @@ func split(t *testing.T, g *graph.Graph, parts int, given map[string]string) ([]
 // TestComponentsLeak: rows of 128 components are found exactly in the bytes of a run, and rows of nodes in the sum
 // that finds the components: as docs/measurements/attacks.md has it.
 func TestComponentsLeak(t *testing.T) {
-	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "pca:128", "exchange": "halo", "rounds": "1",
-		"secure_sums": "off"})
+	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "pca:128", "exchange": "halo",
+		"rounds": "1", "secure_sums": "off"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,8 @@ func TestColumnsGuessed(t *testing.T) {
 // columns of classes by themselves may.
 func TestColumnsBesideComponents(t *testing.T) {
 	testenv.OnlyLong(t)
-	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes", "exchange": "halo", "rounds": "2", "hidden": "64"})
+	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes",
+		"exchange": "halo", "rounds": "2", "hidden": "64"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +126,8 @@ func TestColumnsBesideComponents(t *testing.T) {
 		t.Fatal(err)
 	}
 	if attack, base := r.Share(); r.Tried != 300 || attack-base < 0.07 || attack-base > 0.13 {
-		t.Errorf("%.3f of the words in %d rows, %.3f without a row: the gap must be 0.07 to 0.13", attack, r.Tried, base)
+		t.Errorf("%.3f of the words in %d rows, %.3f without a row: the gap must be 0.07 to 0.13", attack, r.Tried,
+			base)
 	}
 }
 
@@ -148,7 +150,8 @@ func TestLogitsTellLess(t *testing.T) {
 
 // TestHiddenRowsLeak: rows of features are found exactly in the hidden rows of encoder mlp.
 func TestHiddenRowsLeak(t *testing.T) {
-	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "mlp", "layers": "1", "rounds": "30", "exchange": "halo"})
+	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "encoder": "mlp", "layers": "1", "rounds": "30",
+		"exchange": "halo"})
 	run, err := Train(t.Context(), p, shards, 0)
 	if err != nil {
 		t.Fatal(err)

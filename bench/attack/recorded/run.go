@@ -37,8 +37,8 @@ func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int
 	return TrainOver(ctx, p, shards, attacker, nil)
 }
 
-// TrainOver is Train with the attacker's reducer wrapped by over: to keep the sums, or to send other values than an honest
-// member would.
+// TrainOver is Train with the attacker's reducer wrapped by over: to keep the sums, or to send other values than an
+// honest member would.
 func TrainOver(
 	ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int, over func(comm.Reducer) comm.Reducer,
 ) (*Run, error) {
@@ -63,7 +63,8 @@ func TrainOver(
 // Attacked returns why runs by p are not attacked, or nil.
 func Attacked(p plan.Plan) error {
 	if !p.Federated() && (p.Method != plan.FullBatch || !p.Task.Links()) {
-		return fmt.Errorf("method must be class-means or layer-wise, or full-batch with task links (got %s): the other runs are for data of one owner", p.Method)
+		return fmt.Errorf("method must be class-means or layer-wise, or full-batch with task links (got %s): "+
+			"the other runs are for data of one owner", p.Method)
 	}
 	return nil
 }
@@ -77,7 +78,8 @@ func (run *Run) train(ctx context.Context) error {
 	if err := p.Check(run.Shards); err != nil {
 		return err
 	}
-	return session.Local(ctx, nil, nil, make([]session.Terms, len(run.Shards)), func(ctx context.Context, at *session.Session) error {
+	return session.Local(ctx, nil, nil, make([]session.Terms,
+		len(run.Shards)), func(ctx context.Context, at *session.Session) error {
 		if honest := at.Meet; run.Record != nil && at.Rank == run.Attacker {
 			at.Meet = func(ctx context.Context) (comm.Transport, error) {
 				over, err := honest(ctx)
@@ -113,7 +115,8 @@ func (run *Run) peer(ctx context.Context, m *session.Session, own *shard.Shard) 
 		if !ok {
 			return method.Train(ctx, &s.Place, own)
 		}
-		return train.Train(ctx, &s.Place, c, own, func(c retexo.LinkConfig, own *shard.Shard, model *nn.Model) (*retexo.LinkTrainer, error) {
+		return train.Train(ctx, &s.Place, c, own, func(c retexo.LinkConfig, own *shard.Shard,
+			model *nn.Model) (*retexo.LinkTrainer, error) {
 			one, err := retexo.NewLinks(c, own, model)
 			if m.Rank == run.Attacker {
 				links = one

@@ -52,7 +52,8 @@ func TestReadEdges(t *testing.T) {
 	s := graphtest.ReadFormats(t, "../testdata")
 	dir := lists(t, s)
 	for _, c := range []struct{ file, weight string }{
-		{"graph.el", "3"}, {"graph.el.zst", "3"}, {"graph.parquet", "weight"}, {"packed.el.gz", ""}, {"bare.csv", "3"}, {"named.csv", "weight"},
+		{"graph.el", "3"}, {"graph.el.zst", "3"}, {"graph.parquet", "weight"}, {"packed.el.gz", ""}, {"bare.csv", "3"},
+		{"named.csv", "weight"},
 	} {
 		for _, weight := range []string{"", c.weight} {
 			cfg := Config{Path: filepath.Join(dir, c.file), Weight: weight, Strict: true}
@@ -96,7 +97,9 @@ func TestBatches(t *testing.T) {
 	if err := c.Batches(func(_, _ []int32) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("error %v, want %v", err, stop)
 	}
-	if err := (Config{Path: "../testdata/graph.el", Nodes: 3}).Batches(func(_, _ []int32) error { return nil }); err != nil {
+	if err := (Config{Path: "../testdata/graph.el", Nodes: 3}).Batches(func(_, _ []int32) error {
+		return nil
+	}); err != nil {
 		t.Error(err) // Size compares with Nodes
 	}
 	_, _, err := Config{Path: "../testdata/graph.el", Nodes: 3}.Size()
@@ -111,24 +114,36 @@ func TestReadEdgesFaults(t *testing.T) {
 	}{
 		{name: "suffix", file: "a.foo", want: []string{"a.foo", `format of edges must be text, csv, tsv, parquet or ` +
 			`npz, by --edge-format or the name's suffix (got "foo")`, "own-data.md"}},
-		{name: "one column", file: "a.el", text: "1 2\n3\n", want: []string{"a.el", "line 2", "there must be at least 2 columns (got 1)"}},
-		{name: "no number", file: "a.el", text: "1 x\n", want: []string{"line 1", "column 2", `must be the number of a node (got "x")`}},
+		{name: "one column", file: "a.el", text: "1 2\n3\n",
+			want: []string{"a.el", "line 2", "there must be at least 2 columns (got 1)"}},
+		{name: "no number", file: "a.el", text: "1 x\n",
+			want: []string{"line 1", "column 2", `must be the number of a node (got "x")`}},
 		{name: "negative", file: "a.el", text: "1 -2\n", want: []string{"line 1", `"-2"`}},
-		{name: "too large", file: "a.el", text: "\n1 4294967296\n", want: []string{"line 2", "line 2: node must be 0 to 2147483646 (got 4294967296)"}},
-		{name: "wraps around", file: "a.el", text: "1 18446744073709551617\n", want: []string{"line 1", `must be the number of a node, at most 9223372036854775807 (got "18446744073709551617")`}},
+		{name: "too large", file: "a.el", text: "\n1 4294967296\n",
+			want: []string{"line 2", "line 2: node must be 0 to 2147483646 (got 4294967296)"}},
+		{name: "wraps around", file: "a.el", text: "1 18446744073709551617\n", want: []string{"line 1",
+			`must be the number of a node, at most 9223372036854775807 (got "18446744073709551617")`}},
 		{name: "a gap", file: "a.el", text: "1 2000000000\n", want: []string{"2000000000 nodes and 1 edges"}},
 		{name: "beyond the nodes", file: "a.el", text: "0 2\n", cfg: Config{Nodes: 2},
 			want: []string{"line 1", "line 1: node must be 0 to 1 (got 2)"}},
-		{name: "weight must be a finite number above 0 (got 0)", file: "a.el", text: "1 2 0\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got 0)"}},
-		{name: "weight must be a finite number above 0 (got NaN)", file: "a.el", text: "1 2 nan\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got NaN)"}},
-		{name: "a weight beyond floats", file: "a.el", text: "1 2 1e39\n", cfg: Config{Weight: "3"}, want: []string{"line 1", "column 3", `weight must be a number above 0, at most 3.4e+38 (got "1e39")`}},
-		{name: "name of a column", file: "a.el", text: "1 2\n", cfg: Config{Source: "from"}, want: []string{`"from"`, "number"}},
-		{name: "the same column", file: "a.el", text: "1 2\n", cfg: Config{Source: "2"}, want: []string{"both in column 2"}},
-		{name: "loop", file: "a.el", text: "1 2\n2 2\n", cfg: Config{Strict: true}, want: []string{"line 2", "node 2 is joined to itself"}},
-		{name: "repeat", file: "a.el", text: "1 2\n2 1\n0 1\n1 2\n", cfg: Config{Strict: true}, want: []string{"line 4", "from 1 to 2"}},
+		{name: "weight must be a finite number above 0 (got 0)", file: "a.el", text: "1 2 0\n",
+			cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got 0)"}},
+		{name: "weight must be a finite number above 0 (got NaN)", file: "a.el", text: "1 2 nan\n",
+			cfg: Config{Weight: "3"}, want: []string{"line 1", "weight must be a finite number above 0 (got NaN)"}},
+		{name: "a weight beyond floats", file: "a.el", text: "1 2 1e39\n", cfg: Config{Weight: "3"},
+			want: []string{"line 1", "column 3", `weight must be a number above 0, at most 3.4e+38 (got "1e39")`}},
+		{name: "name of a column", file: "a.el", text: "1 2\n", cfg: Config{Source: "from"},
+			want: []string{`"from"`, "number"}},
+		{name: "the same column", file: "a.el", text: "1 2\n", cfg: Config{Source: "2"},
+			want: []string{"both in column 2"}},
+		{name: "loop", file: "a.el", text: "1 2\n2 2\n", cfg: Config{Strict: true},
+			want: []string{"line 2", "node 2 is joined to itself"}},
+		{name: "repeat", file: "a.el", text: "1 2\n2 1\n0 1\n1 2\n", cfg: Config{Strict: true},
+			want: []string{"line 4", "from 1 to 2"}},
 		{name: "not gzip", file: "a.el.gz", text: "1 2\n", want: []string{"a.el.gz", "gzip"}},
 		{name: "not zstd", file: "a.el.zst", text: "1 2\n3 4\n", want: []string{"a.el.zst", "magic"}},
-		{name: "names", file: "a.csv", text: "source,target\na,b\n", want: []string{"line 2", "column source", `"a"`, "table"}},
+		{name: "names", file: "a.csv", text: "source,target\na,b\n",
+			want: []string{"line 2", "column source", `"a"`, "table"}},
 		{name: "no columns", file: "a.csv", text: "a,b\n1,2\n", want: []string{`"source"`, "a, b"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -145,7 +160,8 @@ func TestReadEdgesFaults(t *testing.T) {
 // TestFolderOfEdges: a directory of tables is one list.
 func TestFolderOfEdges(t *testing.T) {
 	dir := t.TempDir()
-	for name, text := range map[string]string{"_SUCCESS": "", "part-0.csv": "source,target\n0,1\n1,2\n", "part-1.csv": "source,target\n2,3\n"} {
+	for name, text := range map[string]string{"_SUCCESS": "", "part-0.csv": "source,target\n0,1\n1,2\n",
+		"part-1.csv": "source,target\n2,3\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

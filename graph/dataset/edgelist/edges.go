@@ -217,7 +217,8 @@ func Read(c Config) (*graph.Graph, *Listed, error) {
 	listed := &Listed{src, dst}
 	src, dst, _, weight, _ = Merge(c.Merge, src, dst, nil, weight)
 	name, _, _ := strings.Cut(filepath.Base(c.Path), ".")
-	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, n)}, Split: make([]graph.Split, n)}
+	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, n)},
+		Split: make([]graph.Split, n)}
 	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
 		return nil, nil, fmt.Errorf("edgelist: %s: %w", c.Path, err)
 	}
@@ -300,7 +301,8 @@ func (c Config) nodes(list *List, top, edges int64) (int, error) {
 		said = top + 1
 	}
 	if said > max(FreeNodes, NodesByEdge*edges) {
-		return 0, fmt.Errorf("edgelist: %s: %d nodes and %d edges: where that is so, say how many nodes there are; IDs that leave many numbers out need a table of the nodes", c.Path, said, edges)
+		return 0, fmt.Errorf("edgelist: %s: %d nodes and %d edges: where that is so, say how many nodes there are; "+
+			"IDs that leave many numbers out need a table of the nodes", c.Path, said, edges)
 	}
 	return int(said), nil
 }

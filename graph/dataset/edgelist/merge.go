@@ -22,7 +22,8 @@ func CheckMerge(how string) error {
 // maximum, mean or last of theirs, which are 1 where weight is nil. how "" and max merge nothing:
 // graph.FromEdges keeps the largest weight. first is the place of the first edge that each is made of; nil: each
 // is its own.
-func Merge(how string, src, dst, kind []int32, weight []float32) (srcs, dsts, kinds []int32, weights []float32, first []int32) {
+func Merge(how string, src, dst, kind []int32,
+	weight []float32) (srcs, dsts, kinds []int32, weights []float32, first []int32) {
 	if how == "" || how == "max" || len(src) == 0 {
 		return src, dst, kind, weight, nil
 	}
@@ -44,7 +45,8 @@ func Merge(how string, src, dst, kind []int32, weight []float32) (srcs, dsts, ki
 			w = float32(sum / float64(len(group)))
 		}
 		one := group[0]
-		srcs, dsts, weights, first = append(srcs, src[one]), append(dsts, dst[one]), append(weights, w), append(first, one)
+		srcs, dsts, weights, first = append(srcs, src[one]), append(dsts, dst[one]), append(weights, w),
+			append(first, one)
 		if kind != nil {
 			kinds = append(kinds, kind[one])
 		}

@@ -48,7 +48,8 @@ func (c Config) columns() (at [3]int, err error) {
 		}
 		n, err := strconv.Atoi(name)
 		if err != nil || n < 0 || n == 0 && k < 2 || n > math.MaxInt16 {
-			return at, fmt.Errorf("edgelist: %s: a list without column names needs the number of a column, from 1 (got %q)", c.Path, name)
+			return at, fmt.Errorf("edgelist: %s: a list without column names needs the number of a column, from 1 "+
+				"(got %q)", c.Path, name)
 		}
 		at[k] = n - 1
 	}

@@ -40,7 +40,8 @@ func (o *set) readSplit(name string) error {
 	}
 	o.g.Split = make([]graph.Split, o.g.N())
 	found := false
-	for split, file := range [...]string{graph.Train: "train.csv.gz", graph.Val: "valid.csv.gz", graph.Test: "test.csv.gz"} {
+	for split, file := range [...]string{graph.Train: "train.csv.gz", graph.Val: "valid.csv.gz",
+		graph.Test: "test.csv.gz"} {
 		if file == "" {
 			continue
 		}
@@ -82,7 +83,8 @@ func (o *set) readSplit(name string) error {
 func readFloats(path string, rows int) ([]float32, int, error) {
 	v, columns, err := readNumbers[float32](path, rows)
 	if err == nil && (columns > maxColumns || len(v) != rows*columns) {
-		err = fmt.Errorf("ogb: %s: there must be %d rows of at most %d columns (got %d rows of %d)", path, rows, maxColumns, len(v)/max(1, columns), columns)
+		err = fmt.Errorf("ogb: %s: there must be %d rows of at most %d columns (got %d rows of %d)", path, rows,
+			maxColumns, len(v)/max(1, columns), columns)
 	}
 	return v, columns, err
 }

@@ -29,8 +29,8 @@ import (
 // twice the largest value of each column counts; without types both directions are the same edge.
 //
 // Of a set with types the nodes of all types are nodes, by ascending name of their type, each
-// called TYPE/number; each type's features have columns of their own (graph.Types), as have each relation's; and the relations
-// are called HEAD-RELATION-TAIL, with the reverse of each beside it.
+// called TYPE/number; each type's features have columns of their own (graph.Types), as have each relation's; and the
+// relations are called HEAD-RELATION-TAIL, with the reverse of each beside it.
 func Read(dir, split string) (*graph.Graph, error) {
 	o := &set{dir: dir}
 	has := func(name string) bool {
@@ -46,9 +46,11 @@ func Read(dir, split string) (*graph.Graph, error) {
 	case has("edge.csv.gz"):
 		err = o.plain()
 	case has("edge_index_dict.npz"):
-		return nil, fmt.Errorf("ogb: %s: a set with types must be in CSV (got binary files, raw/edge_index_dict.npz)", dir)
+		return nil, fmt.Errorf("ogb: %s: a set with types must be in CSV (got binary files, raw/edge_index_dict.npz)",
+			dir)
 	default:
-		return nil, fmt.Errorf("ogb: %s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, one of which every set of the Open Graph Benchmark has", dir)
+		return nil, fmt.Errorf("ogb: %s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, "+
+			"one of which every set of the Open Graph Benchmark has", dir)
 	}
 	if err != nil {
 		return nil, err
@@ -95,7 +97,8 @@ func (o *set) plain() error {
 	if err := o.adjacency(o.kinds[0].n, src, dst, nil, mat.View(len(src), columns, v)); err != nil {
 		return fmt.Errorf("ogb: %s: %w", o.dir, err)
 	}
-	return o.finish(func(kind) string { return o.raw("node-feat.csv.gz") }, func(kind) string { return o.raw("node-label.csv.gz") })
+	return o.finish(func(kind) string { return o.raw("node-feat.csv.gz") },
+		func(kind) string { return o.raw("node-label.csv.gz") })
 }
 
 // types reads the types of nodes, and returns the place of each and how many nodes there are.
@@ -106,13 +109,16 @@ func (o *set) types() (place map[string]int, total int, err error) {
 	}
 	cells, line, err := counts.Read()
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, npy.Ended(err)), counts.Close())
+		return nil, 0, errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, npy.Ended(err)),
+			counts.Close())
 	}
 	place = map[string]int{}
 	for k, name := range counts.Columns {
 		n, err := edgelist.ParseID([]byte(cells[k]))
 		if err != nil || n > math.MaxInt32 || !local(name) {
-			return nil, 0, errors.Join(counts.Fault(line, k, "must be a number of nodes up to %d and a plain name of their type (got %.40q of type %.40q)", math.MaxInt32, cells[k], name), counts.Close())
+			return nil, 0,
+				errors.Join(counts.Fault(line, k, "must be a number of nodes up to %d and a plain name of their type "+
+					"(got %.40q of type %.40q)", math.MaxInt32, cells[k], name), counts.Close())
 		}
 		o.kinds = append(o.kinds, kind{name: name, n: int(n)})
 	}
@@ -120,7 +126,8 @@ func (o *set) types() (place map[string]int, total int, err error) {
 		return nil, 0, err
 	}
 	if len(o.kinds) > math.MaxUint8 {
-		return nil, 0, fmt.Errorf("ogb: %s: there must be at most %d types of nodes (got %d)", counts.Path, math.MaxUint8, len(o.kinds))
+		return nil, 0, fmt.Errorf("ogb: %s: there must be at most %d types of nodes (got %d)", counts.Path,
+			math.MaxUint8, len(o.kinds))
 	}
 	slices.SortFunc(o.kinds, func(a, b kind) int { return strings.Compare(a.name, b.name) })
 	for k := range o.kinds {
@@ -159,7 +166,8 @@ func (o *set) typed() error {
 			head, ok := place[t[0]]
 			if tail, also := place[t[2]]; ok && also {
 				folder := o.raw("relations", strings.Join(t, "___"))
-				s, d, err := o.edges(filepath.Join(folder, "edge.csv.gz"), filepath.Join(folder, "num-edge-list.csv.gz"), o.kinds[head], o.kinds[tail])
+				s, d, err := o.edges(filepath.Join(folder, "edge.csv.gz"),
+					filepath.Join(folder, "num-edge-list.csv.gz"), o.kinds[head], o.kinds[tail])
 				if err != nil {
 					return errors.Join(err, triplets.Close())
 				}
@@ -174,13 +182,15 @@ func (o *set) typed() error {
 				continue
 			}
 		}
-		return errors.Join(triplets.Fault("must be a type of nodes, a relation, a type of nodes (got %.80q)", line), triplets.Close())
+		return errors.Join(triplets.Fault("must be a type of nodes, a relation, a type of nodes (got %.80q)", line),
+			triplets.Close())
 	}
 	if err := triplets.Close(); err != nil {
 		return err
 	}
 	if len(names) == 0 || int64(len(names))*2*int64(total) > math.MaxInt32 {
-		return fmt.Errorf("ogb: %s: there must be a relation, and relations and their reverses times nodes at most %d (got %d relations, %d nodes)", o.dir, math.MaxInt32, len(names), total)
+		return fmt.Errorf("ogb: %s: there must be a relation, and relations and their reverses times nodes at most "+
+			"%d (got %d relations, %d nodes)", o.dir, math.MaxInt32, len(names), total)
 	}
 	o.g.Typed.Names = names
 	if err := o.adjacency(total, src, dst, of, x.diagonal()); err != nil {
@@ -208,7 +218,8 @@ func (o *set) edges(path, count string, head, tail kind) (src, dst []int32, err 
 	defer func() { err = errors.Join(err, list.Close()) }()
 	for e, err := range list.All() {
 		if err == nil && (e.Source >= int64(head.n) || e.Target >= int64(tail.n)) {
-			err = list.Fault(e, "an edge must join nodes below %d and %d (got %d to %d)", head.n, tail.n, e.Source, e.Target)
+			err = list.Fault(e, "an edge must join nodes below %d and %d (got %d to %d)", head.n, tail.n, e.Source,
+				e.Target)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -245,7 +256,8 @@ func (b blocks) diagonal() mat.Dense {
 // adjacency builds the graph of n nodes with edges of relation of (nil: they have no types) and columns x.
 func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) (err error) {
 	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
-		return fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n, len(src))
+		return fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n,
+			len(src))
 	}
 	var rows []int32
 	if x.Cols > 0 {
@@ -328,7 +340,8 @@ func readFeatures(path string, rows int) ([]float32, int, error) {
 		return nil, 0, err
 	}
 	if at := firstInfinite(v); at >= 0 {
-		return nil, 0, fmt.Errorf("ogb: %s: row %d, column %d must be a finite number (got %v)", path, at/columns, at%columns, v[at])
+		return nil, 0, fmt.Errorf("ogb: %s: row %d, column %d must be a finite number (got %v)", path, at/columns,
+			at%columns, v[at])
 	}
 	return v, columns, nil
 }
@@ -438,7 +451,8 @@ func binaryFeatures(a *npy.Archive, name string, rows int) (mat.Dense, error) {
 		return mat.Dense{}, err
 	}
 	if at := firstInfinite(x); at >= 0 {
-		return mat.Dense{}, a.Fault(name, fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1], at%shape[1], x[at]))
+		return mat.Dense{}, a.Fault(name, fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1],
+			at%shape[1], x[at]))
 	}
 	return mat.View(rows, shape[1], x), nil
 }

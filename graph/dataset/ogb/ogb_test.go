@@ -50,7 +50,8 @@ func TestRead(t *testing.T) {
 				want = graph.None
 			}
 			if g.Split[i] != want || !reflect.DeepEqual(g.X.Dense.Row(i), s.X[i]) {
-				t.Errorf("%s: node %d: split %d, features %v, want %d, %v", name, i, g.Split[i], g.X.Dense.Row(i), want, s.X[i])
+				t.Errorf("%s: node %d: split %d, features %v, want %d, %v", name, i, g.Split[i], g.X.Dense.Row(i), want,
+					s.X[i])
 			}
 		}
 	}
@@ -71,7 +72,9 @@ func TestRead(t *testing.T) {
 	if !reflect.DeepEqual(g.Adj, *whole.Relabel(dst, to, n)) {
 		t.Errorf("edges %v", g.Adj)
 	}
-	if want := (graph.Types{Names: []string{"paper", "venue"}, Of: append(make([]uint8, 20), bytes.Repeat([]uint8{1}, 10)...), Ptr: []int64{0, int64(g.X.Cols()), int64(g.X.Cols())}}); !reflect.DeepEqual(g.Types, want) {
+	if want := (graph.Types{Names: []string{"paper", "venue"},
+		Of:  append(make([]uint8, 20), bytes.Repeat([]uint8{1}, 10)...),
+		Ptr: []int64{0, int64(g.X.Cols()), int64(g.X.Cols())}}); !reflect.DeepEqual(g.Types, want) {
 		t.Errorf("types %+v, must be %+v", g.Types, want)
 	}
 	names := []string{"paper-to-paper", "paper-to-venue", "venue-to-paper", "venue-to-venue"}
@@ -101,8 +104,10 @@ func TestRead(t *testing.T) {
 			of = split[i]
 		}
 		at := int(to[i])
-		if g.IDs[at] != id || g.Labels.Class[at] != want || g.Split[at] != of || !reflect.DeepEqual(x.Row(at), features) {
-			t.Errorf("node %s: label %d, split %d, features %v; want %s, %d, %d, %v", g.IDs[at], g.Labels.Class[at], g.Split[at], x.Row(at), id, want, of, features)
+		if g.IDs[at] != id || g.Labels.Class[at] != want || g.Split[at] != of ||
+			!reflect.DeepEqual(x.Row(at), features) {
+			t.Errorf("node %s: label %d, split %d, features %v; want %s, %d, %d, %v", g.IDs[at], g.Labels.Class[at],
+				g.Split[at], x.Row(at), id, want, of, features)
 		}
 	}
 }
@@ -142,8 +147,8 @@ func edgeFeatures(t *testing.T, path string) (ends [][2]int32, x []float32, text
 	return ends, x, text
 }
 
-// TestEdgeFeatures: the features of an edge are those of its row, of several rows the largest, in CSV, binary files and in a
-// relation of several.
+// TestEdgeFeatures: the features of an edge are those of its row, of several rows the largest, in CSV, binary files and
+// in a relation of several.
 func TestEdgeFeatures(t *testing.T) {
 	for _, name := range []string{"ogb_plain", "ogb_binary", "ogb_typed"} {
 		dir := filepath.Join(t.TempDir(), name)
@@ -230,22 +235,34 @@ func TestReadFaults(t *testing.T) {
 		want                 []string
 	}{
 		{"nothing there", "ogb_plain", "raw/edge.csv.gz", "-", []string{"no raw/data.npz"}},
-		{"edges", "ogb_plain", "raw/num-edge-list.csv.gz", "7\n", []string{"edge.csv.gz", "there must be 7 edges, as in"}},
-		{"two graphs", "ogb_plain", "raw/num-node-list.csv.gz", "7\n8\n", []string{"num-node-list", "line 2", "more than the 1"}},
+		{"edges", "ogb_plain", "raw/num-edge-list.csv.gz", "7\n",
+			[]string{"edge.csv.gz", "there must be 7 edges, as in"}},
+		{"two graphs", "ogb_plain", "raw/num-node-list.csv.gz", "7\n8\n",
+			[]string{"num-node-list", "line 2", "more than the 1"}},
 		{"nodes", "ogb_plain", "raw/num-node-list.csv.gz", "7\n", []string{"edge.csv.gz", "line "}},
 		{"giant", "ogb_plain", "raw/num-node-list.csv.gz", "2000000000\n", []string{"2000000000 nodes"}},
-		{"features", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n3\n", []string{"node-feat", "line 2", "there must be 2 columns (got 1)"}},
-		{"infinite", "ogb_plain", "raw/node-feat.csv.gz", strings.Repeat("1,inf\n", 30), []string{"node-feat", "row 0, column 1", "+Inf"}},
-		{"few rows", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n", []string{"node-feat", "1 rows", "there must be 30 rows of at most 16777216 columns (got 1 rows of 2)"}},
-		{"edge features", "ogb_plain", "raw/edge-feat.csv.gz", "1\n2\n", []string{"edge-feat", "rows of at most", "(got 2 rows of 1)"}},
-		{"infinite edge features", "ogb_typed", "raw/relations/venue___to___venue/edge-feat.csv.gz", "nan\n", []string{"edge-feat"}},
+		{"features", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n3\n",
+			[]string{"node-feat", "line 2", "there must be 2 columns (got 1)"}},
+		{"infinite", "ogb_plain", "raw/node-feat.csv.gz", strings.Repeat("1,inf\n", 30),
+			[]string{"node-feat", "row 0, column 1", "+Inf"}},
+		{"few rows", "ogb_plain", "raw/node-feat.csv.gz", "1,2\n",
+			[]string{"node-feat", "1 rows", "there must be 30 rows of at most 16777216 columns (got 1 rows of 2)"}},
+		{"edge features", "ogb_plain", "raw/edge-feat.csv.gz", "1\n2\n",
+			[]string{"edge-feat", "rows of at most", "(got 2 rows of 1)"}},
+		{"infinite edge features", "ogb_typed", "raw/relations/venue___to___venue/edge-feat.csv.gz", "nan\n",
+			[]string{"edge-feat"}},
 		{"no labels", "ogb_plain", "raw/node-label.csv.gz", "-", []string{"node-label", "no labels"}},
-		{"label", "ogb_plain", "raw/node-label.csv.gz", strings.Repeat("0.5\n", 30), []string{"row 0 must be a class from 0 to 1048575, or none (got 0.5)"}},
-		{"split", "ogb_plain", "split/random/train.csv.gz", "30\n", []string{"train.csv.gz", "line 1", "line 1: node must be 0 to 29 (got 30)"}},
-		{"in two", "ogb_plain", "split/random/train.csv.gz", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n16\n17\n18\n19\n20\n21\n22\n23\n24\n25\n26\n27\n28\n29\n", []string{"valid.csv.gz", "already"}},
+		{"label", "ogb_plain", "raw/node-label.csv.gz", strings.Repeat("0.5\n", 30),
+			[]string{"row 0 must be a class from 0 to 1048575, or none (got 0.5)"}},
+		{"split", "ogb_plain", "split/random/train.csv.gz", "30\n",
+			[]string{"train.csv.gz", "line 1", "line 1: node must be 0 to 29 (got 30)"}},
+		{"in two", "ogb_plain", "split/random/train.csv.gz", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n14\n15\n" +
+			"16\n17\n18\n19\n20\n21\n22\n23\n24\n25\n26\n27\n28\n29\n", []string{"valid.csv.gz", "already"}},
 		{"no lists", "ogb_plain", "split/random/test.csv.gz", "-", []string{"test.csv.gz"}},
-		{"path in a type", "ogb_typed", "raw/num-node-dict.csv.gz", "venue,../paper\n10,20\n", []string{"num-node-dict", "../paper"}},
-		{"unknown type", "ogb_typed", "raw/triplet-type-list.csv.gz", "paper,to,author\n", []string{"triplet-type-list", "line 1", "author"}},
+		{"path in a type", "ogb_typed", "raw/num-node-dict.csv.gz", "venue,../paper\n10,20\n",
+			[]string{"num-node-dict", "../paper"}},
+		{"unknown type", "ogb_typed", "raw/triplet-type-list.csv.gz", "paper,to,author\n",
+			[]string{"triplet-type-list", "line 1", "author"}},
 		{"damaged archive", "ogb_binary", "raw/data.npz", "PK", []string{"data.npz", "zip"}},
 		{"no archive of labels", "ogb_binary", "raw/node-label.npz", "-", []string{"node-label.npz"}},
 	} {

@@ -41,18 +41,19 @@ const MaxWidth = 1 << 16
 
 // Column is the encoding of one column.
 type Column struct {
-	Name       string     `json:"name"`
-	Kind       ColumnKind `json:"kind"`
-	Mean       float64    `json:"mean,omitempty"`        // of dates: in years since 2000; of ages: in years
-	Std        float64    `json:"std,omitempty"`         // standard deviation over the table (population), 1 for a constant column
-	Missing    bool       `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
-	Values     []string   `json:"values,omitempty"`      // ascending
-	MonthFirst bool       `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
-	DayFirst   bool       `json:"-"`                     // of dates: the user puts it in April
-	Clock      bool       `json:"clock,omitempty"`       // of dates: some have an hour
-	Until      string     `json:"until,omitempty"`       // of ages: a date, year first
-	Width      int        `json:"width,omitempty"`       // of texts: columns
-	Seed       uint64     `json:"seed,omitempty"`        // of texts: of the hash of words
+	Name string     `json:"name"`
+	Kind ColumnKind `json:"kind"`
+	Mean float64    `json:"mean,omitempty"` // of dates: in years since 2000; of ages: in years
+	// standard deviation over the table (population), 1 for a constant column
+	Std        float64  `json:"std,omitempty"`
+	Missing    bool     `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
+	Values     []string `json:"values,omitempty"`      // ascending
+	MonthFirst bool     `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
+	DayFirst   bool     `json:"-"`                     // of dates: the user puts it in April
+	Clock      bool     `json:"clock,omitempty"`       // of dates: some have an hour
+	Until      string   `json:"until,omitempty"`       // of ages: a date, year first
+	Width      int      `json:"width,omitempty"`       // of texts: columns
+	Seed       uint64   `json:"seed,omitempty"`        // of texts: of the hash of words
 }
 
 // Features returns the number of feature columns.
@@ -82,7 +83,8 @@ func (c *Column) Valid() error {
 	switch c.Kind {
 	case Numeric, Date, Age:
 		if !(c.Std > 0 && c.Std <= math.MaxFloat64 && math.Abs(c.Mean) <= math.MaxFloat64) {
-			return fmt.Errorf("column %s must have a finite mean and a finite standard deviation above 0 (got %v and %v)", c.Name, c.Mean, c.Std)
+			return fmt.Errorf("column %s must have a finite mean and a finite standard deviation above "+
+				"0 (got %v and %v)", c.Name, c.Mean, c.Std)
 		}
 		if c.Kind == Age {
 			if _, ok := ParseDate(c.Until, false); !ok {
@@ -95,7 +97,8 @@ func (c *Column) Valid() error {
 		}
 	case Categorical, Ignored:
 	default:
-		return fmt.Errorf("kind of column %s must be numeric, categorical, date, age, text or ignored (got %q)", c.Name, c.Kind)
+		return fmt.Errorf("kind of column %s must be numeric, categorical, date, age, text or ignored (got %q)", c.Name,
+			c.Kind)
 	}
 	for k := 1; k < len(c.Values); k++ {
 		if c.Values[k-1] >= c.Values[k] {
@@ -107,8 +110,9 @@ func (c *Column) Valid() error {
 
 // missing are the texts that mean that there is no value, in any case and with blanks around: what pandas, R, SQL,
 // Excel, SAS and Weka write. docs/reference/graph-formats.md lists them; Format.Missing adds to them.
-var missing = strings.Split(`na|n/a|n.a.|nan|-nan|null|(null)|nil|none|nat|<na>|#na|#n/a|#n/a n/a|#null!|#div/0!|#value!|`+
-	`1.#qnan|-1.#ind|\n|.|?`, "|")
+var missing = strings.Split(
+	`na|n/a|n.a.|nan|-nan|null|(null)|nil|none|nat|<na>|#na|#n/a|#n/a n/a|#null!|#div/0!|#value!|`+
+		`1.#qnan|-1.#ind|\n|.|?`, "|")
 
 // Missing reports whether a cell says that there is no value.
 func Missing(cell string) bool {

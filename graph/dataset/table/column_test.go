@@ -28,8 +28,9 @@ func TestParseDate(t *testing.T) {
 	for cell, want := range map[string]string{
 		"2024-03-31": "2024-03-31 00:00:00", "2024/3/1": "2024-03-01 00:00:00", "31.03.2024": "2024-03-31 00:00:00",
 		"1/2/2024": "2024-02-01 00:00:00", "20240331": "2024-03-31 00:00:00", "31 Mar 2024": "2024-03-31 00:00:00",
-		"31-Mar-2024": "2024-03-31 00:00:00", "March 31, 2024": "2024-03-31 00:00:00", "Sun, 31 Mar 2024": "2024-03-31 00:00:00",
-		"2024-03-31T12:30:15Z": "2024-03-31 12:30:15", "2024-03-31 12:30": "2024-03-31 12:30:00", "2024-03-31 00:30:00+01:00": "2024-03-30 23:30:00",
+		"31-Mar-2024": "2024-03-31 00:00:00", "March 31, 2024": "2024-03-31 00:00:00",
+		"Sun, 31 Mar 2024": "2024-03-31 00:00:00", "2024-03-31T12:30:15Z": "2024-03-31 12:30:15",
+		"2024-03-31 12:30": "2024-03-31 12:30:00", "2024-03-31 00:30:00+01:00": "2024-03-30 23:30:00",
 		"31.03.2024 1:05 PM": "2024-03-31 13:05:00", " 2024-02-29 ": "2024-02-29 00:00:00",
 		"Sun, 31 Mar 2024 10:00:00 GMT": "2024-03-31 10:00:00", "2024-03-31T12:30:15.25+0000": "2024-03-31 12:30:15.25",
 	} {
@@ -41,8 +42,9 @@ func TestParseDate(t *testing.T) {
 	if d, ok := ParseDate("1/2/2024", true); !ok || d.at.Format("2006-01-02") != "2024-01-02" {
 		t.Errorf("month first: %v, %v", d, ok)
 	}
-	for _, cell := range []string{"", "2024", "2023-02-29", "32.01.2024", "01.13.2024", "2024-13-01", "12.5.24", "1-2-3-4", "2024-01-01x", "2024-01/01",
-		"Marx 1, 2024", "2024-01-01 25:00", "192.168.1.1", "1234567", "00.00.0000", "0000-01-01", "2024-Ma-01"} {
+	for _, cell := range []string{"", "2024", "2023-02-29", "32.01.2024", "01.13.2024", "2024-13-01", "12.5.24",
+		"1-2-3-4", "2024-01-01x", "2024-01/01", "Marx 1, 2024", "2024-01-01 25:00", "192.168.1.1", "1234567",
+		"00.00.0000", "0000-01-01", "2024-Ma-01"} {
 		if d, ok := ParseDate(cell, false); ok {
 			t.Errorf("%q is the date %v", cell, d.at)
 		}
@@ -77,20 +79,24 @@ func TestKinds(t *testing.T) {
 		want  ColumnKind
 		why   string
 	}{
-		"numbers":    {[]string{"1", "2", ""}, Numeric, ""},
-		"dates":      {[]string{"2024-03-31", "", "2024-04-01"}, Date, ""},
-		"a word in":  {append(repeated(30, func(k int) string { return fmt.Sprintf("2024-03-%02d", k+1) }), "soon"), Date, ""},
+		"numbers": {[]string{"1", "2", ""}, Numeric, ""},
+		"dates":   {[]string{"2024-03-31", "", "2024-04-01"}, Date, ""},
+		"a word in": {append(repeated(30, func(k int) string { return fmt.Sprintf("2024-03-%02d", k+1) }), "soon"),
+			Date, ""},
 		"few values": {repeated(200, func(k int) string { return fmt.Sprint("v", k%50) }), Categorical, ""},
-		"51 values":  {repeated(510, func(k int) string { return fmt.Sprint("v", k%51) }), Ignored, "51 categories, more than 50"},
-		"names":      {append(repeated(60, func(k int) string { return fmt.Sprint("v", k) }), "v0", "v1"), Ignored, "58 of 62 cells have a text of their own"},
+		"51 values": {repeated(510, func(k int) string { return fmt.Sprint("v", k%51) }), Ignored,
+			"51 categories, more than 50"},
+		"names": {append(repeated(60, func(k int) string { return fmt.Sprint("v", k) }), "v0", "v1"), Ignored,
+			"58 of 62 cells have a text of their own"},
 		"numbers and texts": {repeated(60, func(k int) string {
 			return map[bool]string{true: "2", false: "x"}[k%2 == 0]
 		}), Categorical, ""},
 		"too large":               {[]string{"1", "inf", "-1e300", "2"}, Numeric, ""},
 		"texts that are infinite": {[]string{"inf", "low", "inf", "low"}, Categorical, ""},
 		"infinite alone":          {[]string{"inf", "nan", "inf"}, Categorical, ""},
-		"names of digits":         {repeated(9, func(k int) string { return strings.Repeat(fmt.Sprint(k+1), 400) }), Ignored, "9 of 9 cells have a text of their own"},
-		"empty":                   {[]string{"", "NA"}, Ignored, "no cell has a value"},
+		"names of digits": {repeated(9, func(k int) string { return strings.Repeat(fmt.Sprint(k+1), 400) }),
+			Ignored, "9 of 9 cells have a text of their own"},
+		"empty": {[]string{"", "NA"}, Ignored, "no cell has a value"},
 	} {
 		got, why := stats(tab, nil, c.cells...).Column("a")
 		if got.Kind != c.want || why != c.why {
@@ -98,10 +104,13 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	// Numbers that come before the first text are categories, too.
-	if got, _ := stats(tab, nil, "1", "", "1", "x", "x", "2", "2").Column("a"); !reflect.DeepEqual(got.Values, []string{"", "1", "2", "x"}) {
+	if got, _ := stats(tab, nil, "1", "", "1", "x", "x", "2", "2").Column("a"); !reflect.DeepEqual(got.Values,
+		[]string{"", "1", "2", "x"}) {
 		t.Errorf("values %q", got.Values)
 	}
-	if got, _ := stats(tab, &Column{Kind: Categorical}, repeated(400, func(k int) string { return fmt.Sprint("v", k) })...).Column("a"); got.Kind != Categorical || len(got.Values) != maxValues {
+	if got, _ := stats(tab, &Column{Kind: Categorical},
+		repeated(400, func(k int) string { return fmt.Sprint("v", k) })...).Column("a"); got.Kind != Categorical ||
+		len(got.Values) != maxValues {
 		t.Errorf("asked for: %s of %d values", got.Kind, len(got.Values))
 	}
 }
@@ -114,7 +123,8 @@ func TestDateOrder(t *testing.T) {
 		monthFirst bool
 		ambiguous  bool
 	}{
-		{[]string{"01/02/2024", "03/14/2024", "2024-01-01"}, true, false}, {[]string{"01/02/2024", "14/03/2024"}, false, false}, {[]string{"01/02/2024", "03/04/2024"}, false, true},
+		{[]string{"01/02/2024", "03/14/2024", "2024-01-01"}, true, false},
+		{[]string{"01/02/2024", "14/03/2024"}, false, false}, {[]string{"01/02/2024", "03/04/2024"}, false, true},
 		{[]string{"2024-01-02", "2024-05-06"}, false, false},
 	} {
 		s := stats(tab, nil, c.cells...)
@@ -158,16 +168,19 @@ func TestEncodeDates(t *testing.T) {
 	}
 	// 2000-01-01 is a Saturday: 5 of 7 days after Monday. The two dates are one deviation from their mean.
 	week := 2 * math.Pi * 5 / 7
-	if got := encoded(t, tab, c, "2000-01-01"); !near(got, []float64{-1, 0, 1, math.Sin(week), math.Cos(week), 0, 1, 0}) {
+	if got := encoded(t, tab, c, "2000-01-01"); !near(got,
+		[]float64{-1, 0, 1, math.Sin(week), math.Cos(week), 0, 1, 0}) {
 		t.Errorf("%v", got)
 	}
-	if got := encoded(t, tab, c, "31.12.2001 06:00"); math.Abs(got[0]-1) > 1e-9 || math.Abs(got[5]-1) > 1e-9 || math.Abs(got[1]) > 0.02 {
+	if got := encoded(t, tab, c, "31.12.2001 06:00"); math.Abs(got[0]-1) > 1e-9 || math.Abs(got[5]-1) > 1e-9 ||
+		math.Abs(got[1]) > 0.02 {
 		t.Errorf("%v", got)
 	}
 	if got := encoded(t, tab, c, " "); !near(got, []float64{0, 0, 0, 0, 0, 0, 0, 1}) {
 		t.Errorf("missing: %v", got)
 	}
-	if _, err := c.Encode(tab, "soon", func(int, float64) {}); err == nil || !strings.Contains(err.Error(), `"soon" is not a date`) {
+	if _, err := c.Encode(tab, "soon", func(int, float64) {}); err == nil ||
+		!strings.Contains(err.Error(), `"soon" is not a date`) {
 		t.Errorf("%v", err)
 	}
 	age, _ := stats(tab, &Column{Kind: Age, Until: "2020-01-01"}, "1980-01-01", "2000-01-01").Column("born")
@@ -221,7 +234,9 @@ func TestEncodeText(t *testing.T) {
 }
 
 func TestValid(t *testing.T) {
-	for _, c := range []Column{{Kind: "x"}, {Kind: Text}, {Kind: Text, Width: MaxWidth + 1}, {Kind: Date}, {Kind: Age, Std: 1, Until: "soon"}, {Kind: Numeric, Std: math.Inf(1)}, {Kind: Categorical, Values: []string{"b", "a"}}} {
+	for _, c := range []Column{{Kind: "x"}, {Kind: Text}, {Kind: Text, Width: MaxWidth + 1}, {Kind: Date},
+		{Kind: Age, Std: 1, Until: "soon"}, {Kind: Numeric, Std: math.Inf(1)},
+		{Kind: Categorical, Values: []string{"b", "a"}}} {
 		if c.Valid() == nil {
 			t.Errorf("%+v is accepted", c)
 		}
@@ -229,7 +244,8 @@ func TestValid(t *testing.T) {
 }
 
 func FuzzParseDate(f *testing.F) {
-	for _, cell := range []string{"2024-03-31T12:30:15Z", "31.03.2024", "March 31, 2024", "Sun, 31 Mar 2024 10:00:00 GMT"} {
+	for _, cell := range []string{"2024-03-31T12:30:15Z", "31.03.2024", "March 31, 2024",
+		"Sun, 31 Mar 2024 10:00:00 GMT"} {
 		f.Add(cell, true)
 	}
 	f.Fuzz(func(t *testing.T, cell string, monthFirst bool) {

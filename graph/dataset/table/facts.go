@@ -30,9 +30,10 @@ type Facts struct {
 	Edges       EdgeFacts       `json:"edges"`
 	Relations   []RelationFacts `json:"relations,omitempty"` // of several tables of edges
 	EdgeColumns []ColumnFacts   `json:"edge_columns,omitempty"`
-	Isolated    int             `json:"isolated"`            // nodes without an edge
-	Homophily   *float64        `json:"homophily,omitempty"` // of the edges between labelled nodes: fraction inside a class; nil: none
-	Warnings    []string        `json:"warnings,omitempty"`
+	Isolated    int             `json:"isolated"` // nodes without an edge
+	// of the edges between labelled nodes: fraction inside a class; nil: none
+	Homophily *float64 `json:"homophily,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"`
 
 	spelled []string // warnings of values that are written in several ways
 }

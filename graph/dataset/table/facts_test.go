@@ -32,8 +32,9 @@ func TestDisguise(t *testing.T) {
 	l := graph.Labels{Classes: 2, Class: class}
 	sparse := sparsed(x)
 	for _, features := range []graph.Features{{Dense: x}, {Sparse: sparse}} {
-		f := &Facts{Label: "fraud", Columns: []ColumnFacts{{Name: "noise", Kind: "numeric", Features: 1}, {Name: "chargeback", Kind: "numeric", Features: 1},
-			{Name: "half", Kind: "numeric", Features: 1}, {Name: "branch", Kind: "categorical", Features: 3, Values: 3}}}
+		f := &Facts{Label: "fraud", Columns: []ColumnFacts{{Name: "noise", Kind: "numeric", Features: 1},
+			{Name: "chargeback", Kind: "numeric", Features: 1}, {Name: "half", Kind: "numeric", Features: 1},
+			{Name: "branch", Kind: "categorical", Features: 3, Values: 3}}}
 		f.CheckDisguise(features, l)
 		if len(f.Warnings) != 1 || !hasWarning(f, "column chargeback alone predicts fraud for 100.0 % of the nodes") {
 			t.Errorf("warnings %q", f.Warnings)
@@ -62,7 +63,8 @@ func TestDisguise(t *testing.T) {
 			y.Set(i, 0, 1)
 		}
 	}
-	f := &Facts{Label: "y", Columns: []ColumnFacts{{Name: "a", Kind: "numeric", Features: 1}, {Name: "b", Kind: "categorical", Features: 3, Values: 3}}}
+	f := &Facts{Label: "y", Columns: []ColumnFacts{{Name: "a", Kind: "numeric", Features: 1},
+		{Name: "b", Kind: "categorical", Features: 3, Values: 3}}}
 	f.CheckDisguise(graph.Features{Dense: y}, graph.Labels{Classes: 3, Class: class})
 	if !hasWarning(f, "column a alone") || !hasWarning(f, "column b alone") {
 		t.Errorf("warnings %q", f.Warnings)
@@ -88,15 +90,19 @@ func TestWarn(t *testing.T) {
 		f.Classes = append(f.Classes, NodeCount{Name: fmt.Sprint(k), Nodes: 5})
 	}
 	f.Warn()
-	if len(f.Warnings) != 1 || !hasWarning(f, "column risk has 30 classes for 150 nodes: it looks like a regression target (--regression predicts it as a number)") {
+	if len(f.Warnings) != 1 || !hasWarning(f, "column risk has 30 classes for 150 nodes: it looks like a regression "+
+		"target (--regression predicts it as a number)") {
 		t.Errorf("%q", f.Warnings)
 	}
 	f = &Facts{Label: "y", Classes: []NodeCount{{"a", 500}, {"b", 9}, {"c", 10}}, Edges: EdgeFacts{Repeated: 3},
-		Columns: []ColumnFacts{{Name: "name", Kind: Dropped, Why: "because"}, {Name: "asked", Kind: Dropped}, {Name: "ward", Kind: "categorical", Unknown: 4, Example: "x"}},
+		Columns: []ColumnFacts{{Name: "name", Kind: Dropped, Why: "because"}, {Name: "asked", Kind: Dropped},
+			{Name: "ward", Kind: "categorical", Unknown: 4, Example: "x"}},
 		Tables: []TableFacts{{File: "a.csv", Encoding: "latin1"}, {File: "b.csv", Rows: 2, Skipped: 3},
 			{File: "c.csv", Rows: 3, Skipped: 3}}}
 	f.Warn()
-	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because", `column ward: a category without a feature of its own in 4 cells, such as "x"`, "3 edges listed again", "a.csv is not UTF-8", "3 rows of 5 in b.csv skipped"} {
+	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because",
+		`column ward: a category without a feature of its own in 4 cells, such as "x"`, "3 edges listed again",
+		"a.csv is not UTF-8", "3 rows of 5 in b.csv skipped"} {
 		if !hasWarning(f, want) {
 			t.Errorf("no warning %q in %q", want, f.Warnings)
 		}
@@ -113,7 +119,8 @@ func TestWarn(t *testing.T) {
 		f.Columns = append(f.Columns, ColumnFacts{Name: fmt.Sprint("c", k), Kind: "numeric", Features: 1})
 	}
 	f.Print(&text)
-	if !strings.Contains(text.String(), "and 13 more columns") || !strings.Contains(text.String(), "nodes of each class: a 500, b 9, c 10") {
+	if !strings.Contains(text.String(), "and 13 more columns") ||
+		!strings.Contains(text.String(), "nodes of each class: a 500, b 9, c 10") {
 		t.Errorf("%s", text.String())
 	}
 }

@@ -17,7 +17,8 @@ func (f *Facts) Print(w io.Writer) {
 			text += ", " + t.Encoding
 		}
 		if t.Delimiter != "" {
-			text += fmt.Sprintf(", delimiter %s", map[string]string{"\t": "tab", ",": "comma", ";": "semicolon"}[t.Delimiter])
+			text += fmt.Sprintf(", delimiter %s",
+				map[string]string{"\t": "tab", ",": "comma", ";": "semicolon"}[t.Delimiter])
 			if strings.HasSuffix(text, " ") {
 				text += t.Delimiter
 			}
@@ -48,8 +49,8 @@ func (f *Facts) Print(w io.Writer) {
 		fmt.Fprintf(w, "  nodes of each class: %s\n", text)
 	}
 	if t := f.Target; t != nil {
-		fmt.Fprintf(w, "  target %s: %d numbers from %.4g to %.4g, mean %.4g, deviation %.4g; %d without one\n", f.Label, t.Nodes, t.Least, t.Most,
-			t.Mean, t.Deviation, f.Unlabelled)
+		fmt.Fprintf(w, "  target %s: %d numbers from %.4g to %.4g, mean %.4g, deviation %.4g; %d without one\n",
+			f.Label, t.Nodes, t.Least, t.Most, t.Mean, t.Deviation, f.Unlabelled)
 	}
 	if len(f.Sites) > 0 {
 		fmt.Fprintf(w, "  nodes of each site: %s\n", nodeCounts(f.Sites))
@@ -105,7 +106,8 @@ func (f *Facts) printEdges(w io.Writer) {
 		text += ", " + plural(e.Loops, "self-loop") + " dropped"
 	}
 	if e.Directed != "" {
-		text += map[string]string{"in": ", read from source to target", "out": ", read from target to source", "both": ", each direction a relation"}[e.Directed]
+		text += map[string]string{"in": ", read from source to target", "out": ", read from target to source",
+			"both": ", each direction a relation"}[e.Directed]
 	}
 	if e.Cross > 0 {
 		text += fmt.Sprintf(", %d to nodes of other sites", e.Cross)

@@ -31,11 +31,13 @@ func (f *Facts) Warn() {
 	switch k := len(f.Classes); {
 	case n == 0: // labels are elsewhere, as at a site without the type of nodes that has them
 	case k >= manyClasses && n < fewEach*k:
-		f.warn("column %s has %d classes for %d nodes: it looks like a regression target (--regression predicts it as a number)", f.Label, k, n)
+		f.warn("column %s has %d classes for %d nodes: it looks like a regression target "+
+			"(--regression predicts it as a number)", f.Label, k, n)
 	default:
 		for _, c := range f.Classes {
 			if c.Nodes < fewNodes {
-				f.warn("class %s has %s, fewer than %d: hardly anything can be learned or measured of it", c.Name, plural(c.Nodes, "node"), fewNodes)
+				f.warn("class %s has %s, fewer than %d: hardly anything can be learned or measured of it", c.Name,
+					plural(c.Nodes, "node"), fewNodes)
 			}
 		}
 	}
@@ -55,18 +57,21 @@ func (f *Facts) Warn() {
 	}
 	for _, c := range f.Columns {
 		if c.Unknown > 0 && c.Kind != Dropped {
-			f.warn("column %s: a category without a feature of its own in %s, such as %q", c.Name, plural(c.Unknown, "cell"), c.Example)
+			f.warn("column %s: a category without a feature of its own in %s, such as %q", c.Name,
+				plural(c.Unknown, "cell"), c.Example)
 		}
 	}
 	if e := f.Edges; e.Repeated > 0 && e.Merge == "" {
-		f.warn("%s listed again: each edge counts once, with its largest weight; --merge says otherwise", plural(e.Repeated, "edge"))
+		f.warn("%s listed again: each edge counts once, with its largest weight; --merge says otherwise",
+			plural(e.Repeated, "edge"))
 	}
 	if f.Nodes > 0 && f.Isolated == f.Nodes {
 		f.warn("no node has an edge: a model sees each node's own features only")
 	}
 	for _, t := range f.Tables {
 		if t.Skipped > t.Rows {
-			f.warn("%s of %d in %s skipped: look at skipped.csv before anything else", plural(t.Skipped, "row"), t.Rows+t.Skipped, t.File)
+			f.warn("%s of %d in %s skipped: look at skipped.csv before anything else", plural(t.Skipped, "row"),
+				t.Rows+t.Skipped, t.File)
 		}
 		if t.Encoding == "latin1" || t.Encoding == "windows-1252" {
 			f.warn("%s is not UTF-8 and was read as %s", t.File, t.Encoding)
@@ -172,7 +177,8 @@ func (f *Facts) checkNumbers(l graph.Labels, task string) {
 
 // unknownClasses are names of classes, in lower case, that look like labels that are not known.
 var unknownClasses = strings.Split("unknown|unk|unkn|not known|missing|undefined|unspecified|not specified|"+
-	"not available|not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. a.|keine angabe|fehlt|inconnu|desconocido", "|")
+	"not available|not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. "+
+	"a.|keine angabe|fehlt|inconnu|desconocido", "|")
 
 // AddSpelled has Warn name values of a column that are written in several ways, as Unite writes them, and values
 // here that all sites together write in another way.

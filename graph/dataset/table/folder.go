@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Files returns the files of a table in their order: path itself or, where that is a directory as Spark and Hadoop write
-// tables, the files in it by name, without those whose names begin with _ or a dot.
+// Files returns the files of a table in their order: path itself or, where that is a directory as Spark and Hadoop
+// write tables, the files in it by name, without those whose names begin with _ or a dot.
 func Files(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -29,7 +29,8 @@ func Files(path string) ([]string, error) {
 		switch name := e.Name(); {
 		case strings.HasPrefix(name, "_"), strings.HasPrefix(name, "."):
 		case e.IsDir():
-			return nil, fmt.Errorf("table: %s: a table in several files must have them in one directory (got the directory %s)", path, name)
+			return nil, fmt.Errorf("table: %s: a table in several files must have them in one directory "+
+				"(got the directory %s)", path, name)
 		default:
 			files = append(files, filepath.Join(path, name))
 		}
@@ -55,8 +56,8 @@ type folder struct {
 	err   error
 }
 
-// openFolder opens the files of the table at path, each a table of the same columns, as one. Its rows are counted from 1
-// over all of them. Spark writes a file without rows for an empty partition; such a file has no say in the columns.
+// openFolder opens the files of the table at path, each a table of the same columns, as one. Its rows are counted from
+// 1 over all of them. Spark writes a file without rows for an empty partition; such a file has no say in the columns.
 func openFolder(path string, files []string, format Format) (*Table, error) {
 	w := &Table{Packed: &Packed{Path: path, Plain: path}, Unit: "row", format: format}
 	f := &folder{whole: w, rest: files}
@@ -124,7 +125,8 @@ func (f *folder) read() (cells []string, row int, err error) {
 	}
 	f.row++
 	if fault := (*RowFault)(nil); errors.As(err, &fault) {
-		err = &RowFault{Path: f.whole.Path, Unit: f.whole.Unit, Line: f.row, Column: fault.Column, Text: fault.Text + f.at(f.row)}
+		err = &RowFault{Path: f.whole.Path, Unit: f.whole.Unit, Line: f.row, Column: fault.Column,
+			Text: fault.Text + f.at(f.row)}
 	} else if err != nil {
 		err = fmt.Errorf("%s: %w", f.names[len(f.names)-1], err)
 	}

@@ -35,7 +35,8 @@ func TestFolder(t *testing.T) {
 	if text := strings.Join(slices.Concat(got...), " "); text != "1 a 1 2 b 2 3 c 3" {
 		t.Errorf("rows are %q", text)
 	}
-	if _, got, err := rows(t, folderOf(t, map[string]string{"a.csv": "id\n", "b.csv": "id\n"})); err != nil || got != nil {
+	if _, got, err := rows(t, folderOf(t, map[string]string{"a.csv": "id\n", "b.csv": "id\n"})); err != nil ||
+		got != nil {
 		t.Errorf("a table without rows is %v, %v", got, err)
 	}
 }
@@ -135,11 +136,13 @@ func TestFolderRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, dir := range map[string]string{
-		"columns must be id, x, as in the files before (got id, y)": folderOf(t, map[string]string{"a.csv": "id,x\n1,2\n", "b.csv": "id,y\n1,2\n"}),
-		"row 3, column x: text must be UTF-8":                       folderOf(t, map[string]string{"a.csv": "id,x\n1,2\n2,2\n", "b.csv": "id,x\n1,\xff\xff\n"}),
-		"must have the files of a table (got none)":                 folderOf(t, map[string]string{"_SUCCESS": ""}),
-		"got the directory day=1":                                   nested,
-		"must end in .csv":                                          folderOf(t, map[string]string{"a.orc": "x"}),
+		"columns must be id, x, as in the files before (got id, y)": folderOf(t,
+			map[string]string{"a.csv": "id,x\n1,2\n", "b.csv": "id,y\n1,2\n"}),
+		"row 3, column x: text must be UTF-8": folderOf(t,
+			map[string]string{"a.csv": "id,x\n1,2\n2,2\n", "b.csv": "id,x\n1,\xff\xff\n"}),
+		"must have the files of a table (got none)": folderOf(t, map[string]string{"_SUCCESS": ""}),
+		"got the directory day=1":                   nested,
+		"must end in .csv":                          folderOf(t, map[string]string{"a.orc": "x"}),
 	} {
 		table, err := Open(dir, Format{Charset: "utf-8"})
 		if err == nil {

@@ -35,7 +35,8 @@ func (f Format) Validate() error {
 		faults = append(faults, err)
 	}
 	if f.Charset != "" && f.Charset != "auto" && charsets[f.Charset] == nil {
-		faults = append(faults, fmt.Errorf("table: encoding must be auto, utf-8, latin1, windows-1252 or utf-16 (got %q)", f.Charset))
+		faults = append(faults,
+			fmt.Errorf("table: encoding must be auto, utf-8, latin1, windows-1252 or utf-16 (got %q)", f.Charset))
 	}
 	return errors.Join(faults...)
 }
@@ -57,7 +58,8 @@ func (f Format) comma(usual rune) (rune, error) {
 
 var charsets = map[string]encoding.Encoding{
 	"utf-8": unicode.UTF8BOM, "latin1": charmap.ISO8859_1, "windows-1252": charmap.Windows1252,
-	"utf-16": unicode.UTF16(unicode.LittleEndian, unicode.UseBOM), "utf-16be": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
+	"utf-16":   unicode.UTF16(unicode.LittleEndian, unicode.UseBOM),
+	"utf-16be": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
 }
 
 // evidence is what the bytes of a text say about its character set.

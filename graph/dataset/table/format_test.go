@@ -55,12 +55,15 @@ func TestCharsets(t *testing.T) {
 		want    string
 	}{
 		"utf8": {[]byte(text), "utf-8"}, "mark": {[]byte("\xef\xbb\xbf" + text), "utf-8"}, "latin1": {latin, "latin1"},
-		"windows": {append(bytes.Clone(latin), "c;\x80uro;x\n"...), "windows-1252"},
-		"le":      {wide(unicode.LittleEndian, unicode.UseBOM), "utf-16"}, "be": {wide(unicode.BigEndian, unicode.UseBOM), "utf-16"},
-		"le without mark": {wide(unicode.LittleEndian, unicode.IgnoreBOM), "utf-16"}, "be without mark": {wide(unicode.BigEndian, unicode.IgnoreBOM), "utf-16"},
+		"windows":         {append(bytes.Clone(latin), "c;\x80uro;x\n"...), "windows-1252"},
+		"le":              {wide(unicode.LittleEndian, unicode.UseBOM), "utf-16"},
+		"be":              {wide(unicode.BigEndian, unicode.UseBOM), "utf-16"},
+		"le without mark": {wide(unicode.LittleEndian, unicode.IgnoreBOM), "utf-16"},
+		"be without mark": {wide(unicode.BigEndian, unicode.IgnoreBOM), "utf-16"},
 	} {
 		table, rows := read(t, written(t, "a.csv", c.content), Format{})
-		if table.Charset != c.want || table.Comma != ';' || !reflect.DeepEqual(rows[0], []string{"id", "Name", "Note"}) || !reflect.DeepEqual(rows[9001], want) {
+		if table.Charset != c.want || table.Comma != ';' ||
+			!reflect.DeepEqual(rows[0], []string{"id", "Name", "Note"}) || !reflect.DeepEqual(rows[9001], want) {
 			t.Errorf("%s: read as %s, %q, last row %q", name, table.Charset, rows[0], rows[9001])
 		}
 		if c.want == "windows-1252" && rows[9002][1] != "€uro" {
@@ -74,7 +77,8 @@ func TestCharsets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.Close()
-	graphtest.Refused(t, table.Each(func([]string, int) error { return nil }), "line 9003, column Name", `must be UTF-8 (got "\xffx")`)
+	graphtest.Refused(t, table.Each(func([]string, int) error { return nil }), "line 9003, column Name",
+		`must be UTF-8 (got "\xffx")`)
 	for _, f := range []Format{{Charset: "ebcdic"}, {Delimiter: ";;"}, {Delimiter: `"`}} {
 		if _, err := Open(path, f); err == nil {
 			t.Errorf("%+v is accepted", f)
@@ -83,7 +87,8 @@ func TestCharsets(t *testing.T) {
 }
 
 func TestDelimiters(t *testing.T) {
-	for text, want := range map[string]rune{"a,b;c\n1,2\n": ',', "a;b\n1;2\n": ';', "a|b|c;d\n1|2|3\n": '|', "a\tb\n1\t2\n": '\t', "\"x;y\",b\n1,2\n": ',', "alone\n1\n": ','} {
+	for text, want := range map[string]rune{"a,b;c\n1,2\n": ',', "a;b\n1;2\n": ';', "a|b|c;d\n1|2|3\n": '|',
+		"a\tb\n1\t2\n": '\t', "\"x;y\",b\n1,2\n": ',', "alone\n1\n": ','} {
 		table, err := Open(written(t, "a.csv", []byte(text)), Format{})
 		if err != nil {
 			t.Fatal(err)
@@ -93,14 +98,16 @@ func TestDelimiters(t *testing.T) {
 		}
 		table.Close()
 	}
-	if _, rows := read(t, written(t, "a.csv", []byte("a^b,c\n1^2,3\n")), Format{Delimiter: "^"}); len(rows[1]) != 2 || rows[1][1] != "2,3" {
+	if _, rows := read(t, written(t, "a.csv", []byte("a^b,c\n1^2,3\n")), Format{Delimiter: "^"}); len(rows[1]) != 2 ||
+		rows[1][1] != "2,3" {
 		t.Errorf("%q", rows)
 	}
 }
 
 func TestDecimalComma(t *testing.T) {
 	table, _ := read(t, written(t, "a.csv", []byte("a;b\n1;2\n")), Format{DecimalComma: true})
-	for cell, want := range map[string]float64{"1,5": 1.5, "1.234,5": 1234.5, "-12.345.678": -12345678, " 7 ": 7, "0,001": 0.001, "1,5e3": 1500} {
+	for cell, want := range map[string]float64{"1,5": 1.5, "1.234,5": 1234.5, "-12.345.678": -12345678, " 7 ": 7,
+		"0,001": 0.001, "1,5e3": 1500} {
 		if v, ok := table.Number(cell); !ok || v != want {
 			t.Errorf("%q is %v, %v", cell, v, ok)
 		}
@@ -124,14 +131,16 @@ func TestPandasIndex(t *testing.T) {
 		t.Errorf("CSV: column %d, %v", at, err)
 	}
 	for _, c := range []struct{ meta, want string }{
-		{`{"index_columns": ["__index_level_0__"]}`, "p2"}, {`{"index_columns": ["age"]}`, "50"}, {`{"index_columns": [{"kind": "range", "start": 10, "stop": 14, "step": 2}]}`, "12"},
+		{`{"index_columns": ["__index_level_0__"]}`, "p2"}, {`{"index_columns": ["age"]}`, "50"},
+		{`{"index_columns": [{"kind": "range", "start": 10, "stop": 14, "step": 2}]}`, "12"},
 	} {
 		var b bytes.Buffer
 		type row struct {
 			Age   int64  `parquet:"age"`
 			Index string `parquet:"__index_level_0__"`
 		}
-		if err := parquet.Write(&b, []row{{40, "p1"}, {50, "p2"}}, parquet.KeyValueMetadata("pandas", c.meta)); err != nil {
+		if err := parquet.Write(&b, []row{{40, "p1"}, {50, "p2"}},
+			parquet.KeyValueMetadata("pandas", c.meta)); err != nil {
 			t.Fatal(err)
 		}
 		table, rows := read(t, written(t, "a.parquet", b.Bytes()), Format{})
@@ -157,7 +166,8 @@ func TestParquetColumns(t *testing.T) {
 		Price  int64     `parquet:"price,decimal(2:10)"`
 	}
 	list := []row{
-		{19813, time.Date(2024, 3, 31, 12, 30, 0, 500000000, time.UTC), "a", []float64{1, 2.5}, []int32{7}, []string{"x", "y"}, 12345},
+		{19813, time.Date(2024, 3, 31, 12, 30, 0, 500000000, time.UTC), "a", []float64{1, 2.5}, []int32{7},
+			[]string{"x", "y"}, 12345},
 		{-1, time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC), "b", []float64{1234567, 1 << 53}, nil, nil, -5},
 	}
 	var b bytes.Buffer
@@ -201,18 +211,22 @@ func TestFaults(t *testing.T) {
 	if n, err := each(stop, 10); err != nil || n != 50-1-4-1 { // line 5 and 10, 20, 30, 40, 50
 		t.Errorf("%d rows, %v", n, err)
 	}
-	graphtest.Refused(t, stop.Err(), "line 5", "as many as names of columns", "line 10, column v: odd", "line 50, column v: odd")
-	if _, err := each(&Faults{}, 2); err == nil || !strings.Contains(err.Error(), "these are the first 20 faults") || strings.Count(err.Error(), "\n") != 20 {
+	graphtest.Refused(t, stop.Err(), "line 5", "as many as names of columns", "line 10, column v: odd",
+		"line 50, column v: odd")
+	if _, err := each(&Faults{}, 2); err == nil || !strings.Contains(err.Error(), "these are the first 20 faults") ||
+		strings.Count(err.Error(), "\n") != 20 {
 		t.Errorf("%v", err)
 	}
 	skip := &Faults{Skip: true}
 	for range 2 { // rows that are known are left out again, and are not counted again
-		if n, err := each(skip, 10); err != nil || n != 44 || skip.Err() != nil || skip.Count(path) != 6 || skip.Count("") != 6 {
+		if n, err := each(skip, 10); err != nil || n != 44 || skip.Err() != nil || skip.Count(path) != 6 ||
+			skip.Count("") != 6 {
 			t.Errorf("%d rows, %d at fault, %v", n, skip.Count(path), err)
 		}
 	}
 	var b bytes.Buffer
-	if err := skip.Write(&b); err != nil || !strings.HasPrefix(b.String(), "file,line,column,fault,row\n") || !strings.Contains(b.String(), path+",10,v,odd,n8,8\n") {
+	if err := skip.Write(&b); err != nil || !strings.HasPrefix(b.String(), "file,line,column,fault,row\n") ||
+		!strings.Contains(b.String(), path+",10,v,odd,n8,8\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	if n, err := each(nil, 10); n != 3 || err == nil || strings.Contains(err.Error(), "\n") {

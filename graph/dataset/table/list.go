@@ -71,7 +71,8 @@ func (t *Table) openList() error {
 			n = line
 		}
 		if len(cells) < 2 {
-			return cells, n, &RowFault{Path: t.Path, Unit: t.Unit, Line: n, Text: "an edge must have two ends (got one cell)"}
+			return cells, n,
+				&RowFault{Path: t.Path, Unit: t.Unit, Line: n, Text: "an edge must have two ends (got one cell)"}
 		}
 		for len(cells) < len(t.Columns) {
 			cells = append(cells, "")

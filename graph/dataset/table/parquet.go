@@ -94,14 +94,15 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	return nil
 }
 
-// add adds what stands below c: a column of one value a row or of one list, or, of a group of values, a column for each of
-// its fields, NAME.FIELD. What is neither becomes one column of empty cells that Unread tells.
+// add adds what stands below c: a column of one value a row or of one list, or, of a group of values, a column for each
+// of its fields, NAME.FIELD. What is neither becomes one column of empty cells that Unread tells.
 func (p *parquetRows) add(c *parquet.Column, name string) {
 	leaf := c
 	for inner := c.Columns(); !leaf.Leaf() && len(inner) == 1; inner = leaf.Columns() {
 		leaf = inner[0]
 	}
-	if inner := c.Columns(); !c.Leaf() && c.MaxRepetitionLevel() == 0 && (leaf.MaxRepetitionLevel() == 0 || len(inner) > 1) {
+	if inner := c.Columns(); !c.Leaf() && c.MaxRepetitionLevel() == 0 && (leaf.MaxRepetitionLevel() == 0 ||
+		len(inner) > 1) {
 		for _, field := range inner {
 			p.add(field, name+"."+field.Name())
 		}
@@ -137,7 +138,8 @@ func leaves(c *parquet.Column) int {
 func newParquetColumn(leaf *parquet.Column, name string, halves []bool) (parquetColumn, error) {
 	out := parquetColumn{name: name, width: 1, list: leaf.MaxRepetitionLevel() > 0}
 	if !leaf.Leaf() || leaf.MaxRepetitionLevel() > 1 {
-		return out, errors.New("must hold one value, a group of values or a list of values a row (got a list of lists or groups)")
+		return out, errors.New("must hold one value, a group of values or a list of values a row " +
+			"(got a list of lists or groups)")
 	}
 	var err error
 	if k := leaf.Index(); k >= 0 && k < len(halves) && halves[k] {
@@ -247,7 +249,8 @@ func (p *parquetRows) read() (_ []string, _ int, err error) {
 		case c.texts && at > 0:
 			p.cells[c.first] += ";" + c.text(v)
 		case at >= c.width:
-			return p.cells, p.line, p.t.Fault(p.line, c.first, "list must have at most %d values, as in the first rows (got more)", c.width)
+			return p.cells, p.line,
+				p.t.Fault(p.line, c.first, "list must have at most %d values, as in the first rows (got more)", c.width)
 		default:
 			p.cells[c.first+at] = c.text(v)
 		}

@@ -67,20 +67,23 @@ func TestUnclosedQuote(t *testing.T) {
 		"doubled":       `p13,13,w,"say ""n"", or"`,
 		"blank at ends": "p13,13,w,\"\n\n\"",
 	} {
-		if n, err := read(written(t, "a.csv", []byte(lines(map[int]string{13: change}))), Format{}); n != 89 || err != nil {
+		if n, err := read(written(t, "a.csv", []byte(lines(map[int]string{13: change}))), Format{}); n != 89 ||
+			err != nil {
 			t.Errorf("%s: %d rows, %v", name, n, err)
 		}
 	}
 	// Without skip it is one of all faults.
 	faults := &Faults{}
-	_, err := read(written(t, "a.csv", []byte(lines(map[int]string{6: "x", 13: `p13,"13,w,n`}))), Format{Faults: faults})
+	_, err := read(written(t, "a.csv", []byte(lines(map[int]string{6: "x", 13: `p13,"13,w,n`}))),
+		Format{Faults: faults})
 	graphtest.Refused(t, err, "line 6: there must be 4 cells",
 		"quote that opens on line 13 must")
 	// One row alone is at fault.
 	for name, change := range map[string]string{"too few": "p13,\"a\nb\",w",
 		"unclosed in the row": `p13,"13"x,w,n`, "bare": `p13,1"3,w,n`} {
 		faults := &Faults{Skip: true}
-		if n, err := read(written(t, "a.csv", []byte(lines(map[int]string{13: change}))), Format{Faults: faults}); n != 88 || faults.Count("") != 1 || err != nil {
+		if n, err := read(written(t, "a.csv", []byte(lines(map[int]string{13: change}))),
+			Format{Faults: faults}); n != 88 || faults.Count("") != 1 || err != nil {
 			t.Errorf("%s: %d rows, %d faults, %v", name, n, faults.Count(""), err)
 		}
 	}

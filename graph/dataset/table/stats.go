@@ -151,8 +151,8 @@ func (s *Stats) Add(t *Table, cell string, line int, ends ...string) {
 	}
 }
 
-// count counts a text, and of an edge's text the ends, by which edges without a common node are found. Beyond MaxTracked
-// texts the column is no category, and none is counted.
+// count counts a text, and of an edge's text the ends, by which edges without a common node are found. Beyond
+// MaxTracked texts the column is no category, and none is counted.
 func (s *Stats) count(cell string, ends []string) {
 	if n, ok := s.Count[cell]; ok || len(s.Count) < MaxTracked {
 		if !ok {

@@ -47,7 +47,8 @@ type Table struct {
 const IndexName = "index"
 
 // WayOut says what to do about a file of a format that is not read here.
-const WayOut = "Python reads other formats: docs/how-to/own-data.md has three lines that write what networkx, scipy or PyTorch Geometric read"
+const WayOut = "Python reads other formats: docs/how-to/own-data.md has three lines that write what networkx, " +
+	"scipy or PyTorch Geometric read"
 
 // Open opens path, whose suffix is .csv or .tsv, then perhaps .gz or .zst, or .parquet, or which is a directory of
 // such files (Files); edges may also be a list (IsList).
@@ -95,7 +96,8 @@ func (t *Table) open() error {
 	case t.format.Edges && IsList(t.Path):
 		err = t.openList()
 	default:
-		err = fmt.Errorf("the name of a table must end in .csv or .tsv, with .gz or .zst after it if it is packed, or in .parquet (got %q); %s", filepath.Ext(t.Plain), WayOut)
+		err = fmt.Errorf("the name of a table must end in .csv or .tsv, with .gz or .zst after it if it is packed, "+
+			"or in .parquet (got %q); %s", filepath.Ext(t.Plain), WayOut)
 	}
 	if err != nil {
 		return err
@@ -203,7 +205,8 @@ func (t *Table) openCSV(usual rune) error {
 		if errors.As(err, &wrong) {
 			text := err.Error()
 			if errors.Is(wrong.Err, csv.ErrFieldCount) {
-				text = fmt.Sprintf("there must be %d cells, as many as names of columns (got %d)", len(t.Columns), len(cells))
+				text = fmt.Sprintf("there must be %d cells, as many as names of columns (got %d)", len(t.Columns),
+					len(cells))
 			}
 			return cells, wrong.StartLine, &RowFault{Path: t.Path, Unit: t.Unit, Line: wrong.StartLine, Text: text}
 		}
@@ -361,7 +364,8 @@ var usualNames = map[string][]string{
 // usual reports whether other, in any case, is what others call the column of that name.
 func usual(name, other string) bool { return slices.Contains(usualNames[name], strings.ToLower(other)) }
 
-// headerHint returns what to do about a table whose first line has a number among the names of columns; of others nothing.
+// headerHint returns what to do about a table whose first line has a number among the names of columns; of others
+// nothing.
 func (t *Table) headerHint() string {
 	if !t.unnamed && slices.ContainsFunc(t.Columns, func(name string) bool { _, ok := Number(name); return ok }) {
 		return "; if the first line is a row, --no-header numbers the columns from 1"

@@ -66,8 +66,9 @@ func TestText(t *testing.T) {
 		}
 	}
 	for name, content := range map[string][]byte{
-		"a.csv": []byte(csv), "windows.csv": []byte(strings.ReplaceAll(csv, "\n", "\r\n")), "a.csv.gz": gz.Bytes(), "a.csv.zst": zst.Bytes(),
-		"a.tsv": []byte("id\tnote\t\np1\ta, b\t\np2\t\"say \"\"hi\"\"\nagain\"\t 2 \n\np3\t\t3"),
+		"a.csv": []byte(csv), "windows.csv": []byte(strings.ReplaceAll(csv, "\n", "\r\n")), "a.csv.gz": gz.Bytes(),
+		"a.csv.zst": zst.Bytes(),
+		"a.tsv":     []byte("id\tnote\t\np1\ta, b\t\np2\t\"say \"\"hi\"\"\nagain\"\t 2 \n\np3\t\t3"),
 	} {
 		columns, got, err := rows(t, written(t, name, content))
 		if err != nil || !reflect.DeepEqual(columns, []string{"id", "note", ""}) || !reflect.DeepEqual(got, want) {
@@ -116,7 +117,8 @@ type cells struct {
 // Every type is written so that it reads back to the same value, and a null is the empty cell. Rows
 // come in batches: there are more than fill one.
 func TestParquet(t *testing.T) {
-	values := cells{new("a,\"b\""), new(true), new(int32(-1 << 31)), new(int64(-1 << 63)), new(uint32(1<<32 - 1)), new(uint64(1<<64 - 1)), new(float32(0.1)), new(1e300)}
+	values := cells{new("a,\"b\""), new(true), new(int32(-1 << 31)), new(int64(-1 << 63)), new(uint32(1<<32 - 1)),
+		new(uint64(1<<64 - 1)), new(float32(0.1)), new(1e300)}
 	list, want := []cells{}, [][]string{}
 	for k := range 150 {
 		if k%3 == 1 {
@@ -124,7 +126,8 @@ func TestParquet(t *testing.T) {
 			continue
 		}
 		list = append(list, values)
-		want = append(want, []string{fmt.Sprint(k + 1), "a,\"b\"", "true", "-2147483648", "-9223372036854775808", "4294967295", "18446744073709551615", "0.1", "1e+300"})
+		want = append(want, []string{fmt.Sprint(k + 1), "a,\"b\"", "true", "-2147483648", "-9223372036854775808",
+			"4294967295", "18446744073709551615", "0.1", "1e+300"})
 	}
 	var b bytes.Buffer
 	if err := parquet.Write(&b, list); err != nil {
@@ -132,7 +135,8 @@ func TestParquet(t *testing.T) {
 	}
 	path := written(t, "a.parquet", b.Bytes())
 	columns, got, err := rows(t, path)
-	if err != nil || !reflect.DeepEqual(columns, []string{"text", "flag", "small", "large", "bits", "more", "short", "long"}) || !reflect.DeepEqual(got, want) {
+	if err != nil || !reflect.DeepEqual(columns,
+		[]string{"text", "flag", "small", "large", "bits", "more", "short", "long"}) || !reflect.DeepEqual(got, want) {
 		t.Errorf("columns %q, rows %q, %v", columns, got, err)
 	}
 	for n := 0; n < b.Len(); n += 1 + b.Len()/100 {
@@ -173,7 +177,8 @@ func TestParquetGroups(t *testing.T) {
 		Last  int32    `parquet:"last"`
 	}
 	var b bytes.Buffer
-	if err := parquet.Write(&b, []row{{"a", name{"x", 3}, [16]byte{1}, []name{{"p", 1}, {"q", 2}}, 7}, {"b", name{"y", 4}, [16]byte{}, nil, 8}}); err != nil {
+	if err := parquet.Write(&b, []row{{"a", name{"x", 3}, [16]byte{1}, []name{{"p", 1}, {"q", 2}}, 7},
+		{"b", name{"y", 4}, [16]byte{}, nil, 8}}); err != nil {
 		t.Fatal(err)
 	}
 	table, err := Open(written(t, "a.parquet", b.Bytes()), Format{})
@@ -198,8 +203,8 @@ func TestParquetGroups(t *testing.T) {
 
 // TestHalf: values of IEEE 754 binary16, as numpy.float16 has them.
 func TestHalf(t *testing.T) {
-	for b, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x3555: 0.333251953125, 1: 0x1p-24, 0x7bff: 65504, 0x8001: -0x1p-24,
-		0x7c00: float32(math.Inf(1))} {
+	for b, want := range map[uint16]float32{0: 0, 0x3c00: 1, 0xc000: -2, 0x3555: 0.333251953125, 1: 0x1p-24,
+		0x7bff: 65504, 0x8001: -0x1p-24, 0x7c00: float32(math.Inf(1))} {
 		if got := half(b); got != want {
 			t.Errorf("%04x is %v, must be %v", b, got, want)
 		}

@@ -42,7 +42,8 @@ func Unpack(path string) (*Packed, error) {
 	} else if plain, ok := strings.CutSuffix(path, ".zst"); ok {
 		p.Plain = plain
 		var d *zstd.Decoder
-		if d, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(zstdMemory), zstd.WithDecoderMaxWindow(zstdMemory)); err == nil {
+		if d, err = zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(zstdMemory),
+			zstd.WithDecoderMaxWindow(zstdMemory)); err == nil {
 			z = d.IOReadCloser()
 		}
 	}

@@ -86,7 +86,8 @@ func (r *tablesReader) embed(k int, p *dataset.Profile) (err error) {
 		return err
 	}
 	if len(index) > maxEmbedded {
-		return fmt.Errorf("typed: %s: at most %d nodes can have a column each (got %d of type %s)", r.nodes[k], maxEmbedded, len(index), n.Type)
+		return fmt.Errorf("typed: %s: at most %d nodes can have a column each (got %d of type %s)", r.nodes[k],
+			maxEmbedded, len(index), n.Type)
 	}
 	names := table.Column{Name: n.Of.ID, Kind: table.Categorical, Values: slices.Sorted(maps.Keys(index))}
 	p.Columns = append(p.Columns, dataset.ColumnProfile{Column: names})
@@ -142,14 +143,17 @@ func (r *tablesReader) everyColumn(columns map[string][]string) error {
 		roles   []role
 	}{
 		{nodes, "nodes", "TYPE.COLUMN", []role{
-			{"numeric", c.Numeric}, {"categorical", c.Categorical}, {"ignored", c.Ignore}, {"text", c.Text}, {"date", c.Date}, {"age", c.Age},
-			{"ID", []string{c.ID}}, {"label", []string{c.Label}}, {"split", []string{c.Split}}, {"split time", []string{c.SplitTime}}, {"site", []string{c.Site}}}},
+			{"numeric", c.Numeric}, {"categorical", c.Categorical}, {"ignored", c.Ignore}, {"text", c.Text},
+			{"date", c.Date}, {"age", c.Age}, {"ID", []string{c.ID}}, {"label", []string{c.Label}},
+			{"split", []string{c.Split}}, {"split time", []string{c.SplitTime}}, {"site", []string{c.Site}}}},
 		{edges, "edges", "SOURCE-RELATION-TARGET.COLUMN", []role{
-			{"source", []string{c.Source}}, {"target", []string{c.Target}}, {"weight", []string{c.Weight}}, {"edge", edge}}},
+			{"source", []string{c.Source}}, {"target", []string{c.Target}}, {"weight", []string{c.Weight}},
+			{"edge", edge}}},
 	} {
 		for _, role := range kind.roles {
 			for _, text := range role.list {
-				if text != "" && !slices.ContainsFunc(kind.tables, func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
+				if text != "" && !slices.ContainsFunc(kind.tables,
+					func(name string) bool { _, ok := r.at(text, name, columns[name]); return ok }) {
 					must := ""
 					for _, name := range kind.tables {
 						if hint := table.NewSpellings(columns[name]).Must(text); hint != "" {
@@ -166,7 +170,8 @@ func (r *tablesReader) everyColumn(columns map[string][]string) error {
 	return nil
 }
 
-// ofLabels refuses settings of labels, such as their split, that no column serves. Target is the type that has labels; −1: none has.
+// ofLabels refuses settings of labels, such as their split, that no column serves. Target is the type that has labels;
+// −1: none has.
 func (r *tablesReader) ofLabels(target int, columns map[string][]string) error {
 	c := &r.config.Tables
 	if target < 0 {
@@ -178,7 +183,8 @@ func (r *tablesReader) ofLabels(target int, columns map[string][]string) error {
 	name := r.Encoding.Nodes[target].Type
 	for _, text := range []string{c.Split, c.SplitTime} {
 		if _, ok := r.at(text, name, columns[name]); text != "" && !ok {
-			return fmt.Errorf("typed: the split must be by a column of %s, whose nodes have labels (got %s)", name, text)
+			return fmt.Errorf("typed: the split must be by a column of %s, whose nodes have labels (got %s)", name,
+				text)
 		}
 	}
 	return nil
@@ -195,8 +201,8 @@ func (r *tablesReader) target(columns map[string][]string) (int, error) {
 			continue
 		}
 		if target >= 0 {
-			return -1, fmt.Errorf("typed: column %s must be in the table of one type, whose nodes have labels (got %s and %s): name it TYPE.%[1]s",
-				r.config.Tables.Label, r.Encoding.Nodes[target].Type, n.Type)
+			return -1, fmt.Errorf("typed: column %s must be in the table of one type, whose nodes have labels "+
+				"(got %s and %s): name it TYPE.%[1]s", r.config.Tables.Label, r.Encoding.Nodes[target].Type, n.Type)
 		}
 		target = k
 	}
@@ -222,7 +228,8 @@ func (r *tablesReader) one(text, name string, columns []string) string {
 func (r *tablesReader) nodeConfig(k int, columns []string, labels bool) dataset.ImportConfig {
 	c, name := r.config.Tables, r.Encoding.Nodes[k].Type
 	c.Name, c.Nodes, c.Edges = name, r.nodes[k], ""
-	c.Numeric, c.Categorical, c.Ignore = r.own(c.Numeric, name, columns), r.own(c.Categorical, name, columns), r.own(c.Ignore, name, columns)
+	c.Numeric, c.Categorical, c.Ignore = r.own(c.Numeric, name, columns), r.own(c.Categorical, name, columns),
+		r.own(c.Ignore, name, columns)
 	c.Text, c.Date, c.Age = r.own(c.Text, name, columns), r.own(c.Date, name, columns), r.own(c.Age, name, columns)
 	c.ID, c.Site = r.one(c.ID, name, columns), r.one(c.Site, name, columns)
 	c.Source, c.Target, c.Weight, c.EdgeColumns, c.Directed = "", "", "", nil, ""
@@ -230,7 +237,8 @@ func (r *tablesReader) nodeConfig(k int, columns []string, labels bool) dataset.
 		c.Label, c.Split, c.SplitTime, c.Multi, c.Regression, c.ClassOrder = "", "", "", false, false, nil
 		return c
 	}
-	c.Label, c.Split, c.SplitTime = r.one(c.Label, name, columns), r.one(c.Split, name, columns), r.one(c.SplitTime, name, columns)
+	c.Label, c.Split, c.SplitTime = r.one(c.Label, name, columns), r.one(c.Split, name, columns),
+		r.one(c.SplitTime, name, columns)
 	return c
 }
 
@@ -247,8 +255,9 @@ func (r *tablesReader) edgeConfig(k int, columns []string) dataset.ImportConfig 
 		}
 		return usual
 	}
-	c := dataset.ImportConfig{Edges: r.edges[k], Format: r.config.Tables.Format, Merge: r.config.Tables.Merge, Directed: r.Directed,
-		Source: end(r.config.Tables.Source, "source", e.Source), Target: end(r.config.Tables.Target, "target", e.Target), Weight: r.one(r.config.Tables.Weight, name, columns)}
+	c := dataset.ImportConfig{Edges: r.edges[k], Format: r.config.Tables.Format, Merge: r.config.Tables.Merge,
+		Directed: r.Directed, Source: end(r.config.Tables.Source, "source", e.Source),
+		Target: end(r.config.Tables.Target, "target", e.Target), Weight: r.one(r.config.Tables.Weight, name, columns)}
 	for _, text := range r.config.Tables.EdgeColumns {
 		if text == "all" && len(columns) > 0 {
 			c.EdgeColumns = append(c.EdgeColumns, text)

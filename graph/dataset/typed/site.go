@@ -70,7 +70,8 @@ func (c Config) Site() (*SiteTables, error) {
 	}
 	for k := range r.Encoding.Edges {
 		name := r.Encoding.Edges[k].Name()
-		t.Edges = append(t.Edges, EdgeTable{r.edgeConfig(k, columns[name]), func(text string) string { return r.one(text, name, columns[name]) }})
+		t.Edges = append(t.Edges, EdgeTable{r.edgeConfig(k, columns[name]),
+			func(text string) string { return r.one(text, name, columns[name]) }})
 	}
 	if like == nil {
 		return t, nil
@@ -103,7 +104,8 @@ func (t *SiteTables) alike(like *Encoding) error {
 		}
 		*n = like.Edges[at]
 		of := t.Edges[k].Config
-		t.Edges[k].Config.Source, t.Edges[k].Config.Target, t.Edges[k].Config.Weight = n.Of.Source, n.Of.Target, n.Of.Weight
+		t.Edges[k].Config.Source, t.Edges[k].Config.Target, t.Edges[k].Config.Weight = n.Of.Source, n.Of.Target,
+			n.Of.Weight
 		t.Edges[k].Config.Merge = of.Merge
 	}
 	return nil

@@ -141,7 +141,8 @@ func (r *tablesReader) names() error {
 		if !ok || file == "" || !also || at < 0 {
 			return fmt.Errorf("edges between types must be given as SOURCE-RELATION-TARGET=FILE (got %q)", text)
 		}
-		r.Encoding.Edges = append(r.Encoding.Edges, EdgeEncoding{Source: source, Relation: rest[:at], Target: rest[at+1:]})
+		r.Encoding.Edges = append(r.Encoding.Edges,
+			EdgeEncoding{Source: source, Relation: rest[:at], Target: rest[at+1:]})
 		r.edges = append(r.edges, file)
 	}
 	return r.Valid()
@@ -275,7 +276,8 @@ func (r *tablesReader) join() (*graph.Graph, error) {
 	for k, of := range r.types {
 		if of.Site == nil && len(of.Split) > 0 {
 			g.Site = append(g.Site, slices.Repeat([]int32{nobody}, len(of.Split))...)
-			r.facts.Warnings = append(r.facts.Warnings, fmt.Sprintf("nodes of type %s have no owner in their table: each is of the site that owns most of its neighbours", r.Encoding.Nodes[k].Type))
+			r.facts.Warnings = append(r.facts.Warnings, fmt.Sprintf("nodes of type %s have no owner in their table: "+
+				"each is of the site that owns most of its neighbours", r.Encoding.Nodes[k].Type))
 			continue
 		}
 		for _, s := range of.Site {

@@ -37,9 +37,11 @@ func tables(t *testing.T, texts map[string]string) (dir string, c Config) {
 		return name + "=" + filepath.Join(dir, file)
 	}
 	return dir, Config{
-		Nodes:  []string{at("patient=patients.csv"), at("drug=drugs.csv"), at("doctor=doctors.csv")},
-		Edges:  []string{at("patient-takes-drug=takes.csv"), at("doctor-treats-patient=treats.csv"), at("patient-refers-patient=refers.csv")},
-		Tables: dataset.ImportConfig{Label: "outcome", EdgeColumns: []string{"dose", "doctor-treats-patient.since"}, Train: 1, Seed: 1},
+		Nodes: []string{at("patient=patients.csv"), at("drug=drugs.csv"), at("doctor=doctors.csv")},
+		Edges: []string{at("patient-takes-drug=takes.csv"), at("doctor-treats-patient=treats.csv"),
+			at("patient-refers-patient=refers.csv")},
+		Tables: dataset.ImportConfig{Label: "outcome", EdgeColumns: []string{"dose", "doctor-treats-patient.since"},
+			Train: 1, Seed: 1},
 	}
 }
 
@@ -54,11 +56,13 @@ func TestTables(t *testing.T) {
 	if err := g.Valid(); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"doctor/x", "doctor/y", "drug/1", "drug/7", "patient/1", "patient/2", "patient/3", "patient/4"}; !slices.Equal(g.IDs, want) {
+	if want := []string{"doctor/x", "doctor/y", "drug/1", "drug/7", "patient/1", "patient/2", "patient/3",
+		"patient/4"}; !slices.Equal(g.IDs, want) {
 		t.Fatalf("nodes %v", g.IDs)
 	}
 	// A doctor has a column that is 1; drugs have a number; patients age and sex with "other".
-	types := graph.Types{Names: []string{"doctor", "drug", "patient"}, Of: []uint8{0, 0, 1, 1, 2, 2, 2, 2}, Ptr: []int64{0, 1, 2, 6}}
+	types := graph.Types{Names: []string{"doctor", "drug", "patient"}, Of: []uint8{0, 0, 1, 1, 2, 2, 2, 2},
+		Ptr: []int64{0, 1, 2, 6}}
 	if !reflect.DeepEqual(g.Types, types) {
 		t.Fatalf("types %+v", g.Types)
 	}
@@ -68,7 +72,8 @@ func TestTables(t *testing.T) {
 			t.Errorf("row of %s is %v, must be %v", g.IDs[i], got, want)
 		}
 	}
-	if want := []int32{-1, -1, -1, -1, 1, 0, 0, -1}; !slices.Equal(g.Labels.Class, want) || !slices.Equal(g.Labels.Names, []string{"ill", "well"}) {
+	if want := []int32{-1, -1, -1, -1, 1, 0, 0, -1}; !slices.Equal(g.Labels.Class, want) ||
+		!slices.Equal(g.Labels.Names, []string{"ill", "well"}) {
 		t.Errorf("labels %v of %v", g.Labels.Class, g.Labels.Names)
 	}
 	if len(g.InSplit(graph.Train)) != 3 || g.Split[0] != graph.None {
@@ -85,16 +90,18 @@ func TestTables(t *testing.T) {
 		t.Fatalf("drug 7 is taken by %v, of %d edge columns", col, g.EdgeX.Cols)
 	}
 	back := g.Typed.Adj.Relation(5, 6)
-	if row := takes.EdgeRows(3)[1]; g.EdgeX.Row(int(row))[0] != 0 || g.EdgeX.Row(int(row))[1] != 1 || back.EdgeRows(5)[1] != row {
+	if row := takes.EdgeRows(3)[1]; g.EdgeX.Row(int(row))[0] != 0 || g.EdgeX.Row(int(row))[1] != 1 ||
+		back.EdgeRows(5)[1] != row {
 		t.Errorf("the edge has row %d, %v, and %v backwards", row, g.EdgeX.Row(int(row)), back.EdgeRows(5))
 	}
-	if f.Types[2].Nodes != 4 || f.Types[0].Features != 0 || f.Relations[2].Listed != 4 || f.Relations[2].Kept != 3 || len(f.EdgeColumns) != 2 {
+	if f.Types[2].Nodes != 4 || f.Types[0].Features != 0 || f.Relations[2].Listed != 4 || f.Relations[2].Kept != 3 ||
+		len(f.EdgeColumns) != 2 {
 		t.Errorf("facts %+v", f)
 	}
 	var text strings.Builder
 	f.Print(&text)
-	for _, line := range []string{"type doctor: 2 nodes, no features", "type patient: 4 nodes, 4 features", "relation patient-takes-drug: 4 listed, 3 kept",
-		"column patient.age", "edge column patient-takes-drug.dose"} {
+	for _, line := range []string{"type doctor: 2 nodes, no features", "type patient: 4 nodes, 4 features",
+		"relation patient-takes-drug: 4 listed, 3 kept", "column patient.age", "edge column patient-takes-drug.dose"} {
 		if !strings.Contains(text.String(), line) {
 			t.Errorf("%q is not printed in\n%s", line, text.String())
 		}
@@ -140,22 +147,28 @@ func TestTablesRoundTrip(t *testing.T) {
 // TestTablesRefused: what is wrong is named with the table, column or relation.
 func TestTablesRefused(t *testing.T) {
 	for what, edit := range map[string]func(c *Config){
-		"nodes of several types must be given as TYPE=FILE":                             func(c *Config) { c.Nodes[0] = "patients.csv" },
-		"edges between types must be given as SOURCE-RELATION":                          func(c *Config) { c.Edges[0] = "takes=" + "takes.csv" },
-		`must join types that have a table of nodes (got "pet")`:                        func(c *Config) { c.Edges[0] = "patient-has-pet=takes.csv" },
-		"each type of nodes must have one table":                                        func(c *Config) { c.Nodes = append(c.Nodes, c.Nodes[0]) },
-		"two of patient-takes-drug":                                                     func(c *Config) { c.Edges = append(c.Edges, c.Edges[0]) },
-		"letters, digits and _":                                                         func(c *Config) { c.Nodes[0] = "a b=patients.csv" },
-		"label column none must be in a table":                                          func(c *Config) { c.Tables.Label = "none" },
-		"column id must be in the table of one type":                                    func(c *Config) { c.Tables.Label = "id" },
-		"label column dose must be in a table of nodes":                                 func(c *Config) { c.Tables.Label = "dose" },
-		"target column age must be in a table of edges":                                 func(c *Config) { c.Tables.Target = "age" },
-		"weight column drug.weight must be in a table of":                               func(c *Config) { c.Tables.Weight = "drug.weight" },
-		"split time column doctor-treats-patient.since:1:2 must be in a table of nodes": func(c *Config) { c.Tables.SplitTime = "doctor-treats-patient.since:1:2" },
-		"by a column of patient, whose nodes have labels (got drug.weight)":             func(c *Config) { c.Tables.Split = "drug.weight" },
-		"a column of labels must be named":                                              func(c *Config) { c.Tables.Label, c.Tables.Regression = "", true },
-		"column drug.dose":                                                              func(c *Config) { c.Tables.EdgeColumns = []string{"drug.dose"} },
-		"fractions must be 0 or more":                                                   func(c *Config) { c.Tables.Train = 2 },
+		"nodes of several types must be given as TYPE=FILE":    func(c *Config) { c.Nodes[0] = "patients.csv" },
+		"edges between types must be given as SOURCE-RELATION": func(c *Config) { c.Edges[0] = "takes=" + "takes.csv" },
+		`must join types that have a table of nodes (got "pet")`: func(c *Config) {
+			c.Edges[0] = "patient-has-pet=takes.csv"
+		},
+		"each type of nodes must have one table":          func(c *Config) { c.Nodes = append(c.Nodes, c.Nodes[0]) },
+		"two of patient-takes-drug":                       func(c *Config) { c.Edges = append(c.Edges, c.Edges[0]) },
+		"letters, digits and _":                           func(c *Config) { c.Nodes[0] = "a b=patients.csv" },
+		"label column none must be in a table":            func(c *Config) { c.Tables.Label = "none" },
+		"column id must be in the table of one type":      func(c *Config) { c.Tables.Label = "id" },
+		"label column dose must be in a table of nodes":   func(c *Config) { c.Tables.Label = "dose" },
+		"target column age must be in a table of edges":   func(c *Config) { c.Tables.Target = "age" },
+		"weight column drug.weight must be in a table of": func(c *Config) { c.Tables.Weight = "drug.weight" },
+		"split time column doctor-treats-patient.since:1:2 must be in a table of nodes": func(c *Config) {
+			c.Tables.SplitTime = "doctor-treats-patient.since:1:2"
+		},
+		"by a column of patient, whose nodes have labels (got drug.weight)": func(c *Config) {
+			c.Tables.Split = "drug.weight"
+		},
+		"a column of labels must be named": func(c *Config) { c.Tables.Label, c.Tables.Regression = "", true },
+		"column drug.dose":                 func(c *Config) { c.Tables.EdgeColumns = []string{"drug.dose"} },
+		"fractions must be 0 or more":      func(c *Config) { c.Tables.Train = 2 },
 	} {
 		_, c := tables(t, prescriptions)
 		edit(&c)
@@ -234,7 +247,8 @@ func TestEmbed(t *testing.T) {
 			t.Errorf("%s has columns %v, must have %v", again.IDs[i], col, want)
 		}
 	}
-	if !slices.ContainsFunc(f.Warnings, func(text string) bool { return strings.Contains(text, `doctor.id`) && strings.Contains(text, `"new"`) }) {
+	if !slices.ContainsFunc(f.Warnings,
+		func(text string) bool { return strings.Contains(text, `doctor.id`) && strings.Contains(text, `"new"`) }) {
 		t.Errorf("no warning of a node that the model has not seen: %q", f.Warnings)
 	}
 	c.Embed = []string{"pet"}
@@ -261,13 +275,15 @@ func TestOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	// x sells a, which north's patients take most; b is of both, c and y are of nobody.
-	want := map[string]string{"drug/a": "north", "drug/b": "north", "drug/c": "north", "doctor/x": "north", "doctor/y": "north", "patient/1": "south", "patient/3": "north"}
+	want := map[string]string{"drug/a": "north", "drug/b": "north", "drug/c": "north", "doctor/x": "north",
+		"doctor/y": "north", "patient/1": "south", "patient/3": "north"}
 	for i, id := range g.IDs {
 		if site := g.Sites[g.Site[i]]; want[id] != "" && site != want[id] {
 			t.Errorf("%s is of %s, must be of %s", id, site, want[id])
 		}
 	}
-	if len(f.Sites) != 2 || f.Sites[1].Nodes != 2 || !slices.ContainsFunc(f.Warnings, func(text string) bool { return strings.Contains(text, "nodes of type drug have no owner") }) {
+	if len(f.Sites) != 2 || f.Sites[1].Nodes != 2 || !slices.ContainsFunc(f.Warnings,
+		func(text string) bool { return strings.Contains(text, "nodes of type drug have no owner") }) {
 		t.Errorf("facts %+v", f)
 	}
 }
@@ -283,7 +299,8 @@ func TestRegression(t *testing.T) {
 	if err := g.Valid(); err != nil {
 		t.Fatal(err)
 	}
-	if v := g.Labels.Values; len(v) != 8 || v[0] == v[0] || v[4] != 30 || v[6] != 70 || f.Target == nil || f.Target.Mean != 50 {
+	if v := g.Labels.Values; len(v) != 8 || v[0] == v[0] || v[4] != 30 || v[6] != 70 || f.Target == nil ||
+		f.Target.Mean != 50 {
 		t.Errorf("targets %v, facts %+v", v, f.Target)
 	}
 }
@@ -296,7 +313,8 @@ func TestClassOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []int32{-1, -1, -1, -1, 0, 1, 1, -1}; !slices.Equal(g.Labels.Class, want) || !slices.Equal(g.Labels.Names, []string{"well", "ill"}) {
+	if want := []int32{-1, -1, -1, -1, 0, 1, 1, -1}; !slices.Equal(g.Labels.Class, want) ||
+		!slices.Equal(g.Labels.Names, []string{"well", "ill"}) {
 		t.Errorf("labels %v of %v", g.Labels.Class, g.Labels.Names)
 	}
 }

@@ -42,7 +42,8 @@ func (r *runner) dealt() []dealing {
 		list = append(list, deal("x/dense", "", r.xcols, finite))
 	}
 	if r.sparse && r.xcols > 0 {
-		list = append(list, deal("x/col", "x/row_ptr", 0, func(row []int32) error { return ascending(row, int64(r.xcols)) }),
+		list = append(list,
+			deal("x/col", "x/row_ptr", 0, func(row []int32) error { return ascending(row, int64(r.xcols)) }),
 			deal("x/val", "x/row_ptr", 0, finite))
 	}
 	if r.has("y/class", section.I32) {
@@ -129,7 +130,8 @@ func (r *runner) spill(name string, p int) string {
 }
 
 // dealTo deals to the parts [lo, hi).
-func dealTo[T section.Element](r *runner, name, ptr string, width int, check func(row []T) error, lo, hi int) (err error) {
+func dealTo[T section.Element](r *runner, name, ptr string, width int, check func(row []T) error,
+	lo, hi int) (err error) {
 	shape, err := r.shapeOf(name)
 	if err != nil {
 		return err
@@ -213,7 +215,8 @@ func (r *runner) readEnd(ptr string, ends io.Reader, end []int64, v int, at, siz
 		return r.file.Errorf(ptr, "node %d: %w", v, err)
 	}
 	if end[0] < at || end[0] > size || v == r.nodes-1 && end[0] != size {
-		return r.file.Errorf(ptr, "node %d ends at %d, before its start %d or not within the %d elements", v, end[0], at, size)
+		return r.file.Errorf(ptr, "node %d ends at %d, before its start %d or not within the %d elements", v, end[0],
+			at, size)
 	}
 	return nil
 }

@@ -129,14 +129,16 @@ func TestUnreadable(t *testing.T) {
 	}
 	tests := []test{
 		{graph(dir), dir}, {graph(at("none")), "none"}, {graph(at("file")), "file"},
-		{part(at("d/part-0")), "manifest.json"}, {part(at("none/part-0")), "manifest.json"}, {part(at("file/part-0")), "manifest.json"},
+		{part(at("d/part-0")), "manifest.json"}, {part(at("none/part-0")), "manifest.json"},
+		{part(at("file/part-0")), "manifest.json"},
 		{write(at("file")), "file"}, {write(at("file/out")), "file"}, {write(at("d")), "d"},
 	}
 	if os.Geteuid() != 0 { // who may read everything
 		if err := errors.Join(os.Mkdir(at("locked"), 0), os.WriteFile(at("secret"), nil, 0)); err != nil {
 			t.Fatal(err)
 		}
-		tests = append(tests, test{graph(at("secret")), "permission denied"}, test{part(at("locked/part-0")), "permission denied"}, test{write(at("locked/out")), "permission denied"})
+		tests = append(tests, test{graph(at("secret")), "permission denied"},
+			test{part(at("locked/part-0")), "permission denied"}, test{write(at("locked/out")), "permission denied"})
 	}
 	for _, c := range tests {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {

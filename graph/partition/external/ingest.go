@@ -29,16 +29,19 @@ func WriteGraph(path string, g *graph.Graph) error {
 // ends it and is returned. The batches are the callee's until yield returns.
 type EdgeReader func(yield func(src, dst []int32) error) error
 
-// WriteNodes stores a graph of n nodes in the file path as WriteGraph would what graph.FromEdges makes of the edges: both
-// directions unless b says otherwise, no edge twice. The nodes have the name, labels, splits and sites of the graph and
-// these features, sections that are written as they are read. It takes 8 bytes of memory a node and buffers of about
-// memory bytes in all, 0: 256 MiB; next to the file it needs room for the edges, twice, while it works. What is
-// unfinished is in path.incomplete; the same call goes on there with what it has sorted, another begins anew.
-func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges EdgeReader, b graph.Build, memory int64) error {
+// WriteNodes stores a graph of n nodes in the file path as WriteGraph would what graph.FromEdges makes of the edges:
+// both directions unless b says otherwise, no edge twice. The nodes have the name, labels, splits and sites of the
+// graph and these features, sections that are written as they are read. It takes 8 bytes of memory a node and buffers
+// of about memory bytes in all, 0: 256 MiB; next to the file it needs room for the edges, twice, while it works. What
+// is unfinished is in path.incomplete; the same call goes on there with what it has sorted, another begins anew.
+func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges EdgeReader, b graph.Build,
+	memory int64) error {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
-		return fmt.Errorf("external: %d splits and %d owners for %d nodes, whose names are their numbers", len(of.Split), len(of.Site), n)
+		return fmt.Errorf("external: %d splits and %d owners for %d nodes, whose names are their numbers",
+			len(of.Split), len(of.Site), n)
 	}
-	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil || of.Labels.Values != nil) {
+	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil ||
+		of.Labels.Values != nil) {
 		return err
 	}
 	if n < 1 || n > math.MaxInt32 {
@@ -152,7 +155,8 @@ func (g *ingest) count(memory int64) error {
 	}
 	g.bounds = append(g.bounds, int32(g.n))
 	if len(g.bounds) > filesAtOnce {
-		return fmt.Errorf("external: the edges need %d buckets of %d MiB, of at most %d: allow more memory", len(g.bounds)-1, memory>>20, filesAtOnce)
+		return fmt.Errorf("external: the edges need %d buckets of %d MiB, of at most %d: allow more memory",
+			len(g.bounds)-1, memory>>20, filesAtOnce)
 	}
 	return nil
 }

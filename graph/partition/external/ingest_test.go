@@ -31,7 +31,8 @@ func TestIngestIsAsFromEdges(t *testing.T) {
 	src, dst = append(src, src[:5000]...), append(dst, dst[:5000]...)
 	edges := func(yield func(src, dst []int32) error) error { return yield(src, dst) }
 	for _, b := range []graph.Build{{}, {Directed: true, KeepLoops: true}} {
-		path, want, nodes := filepath.Join(dir, "graph"), filepath.Join(dir, "want"), int(max(slices.Max(src), slices.Max(dst)))+1
+		path, want, nodes := filepath.Join(dir, "graph"), filepath.Join(dir, "want"),
+			int(max(slices.Max(src), slices.Max(dst)))+1
 		adj, err := graph.FromEdges(nodes, src, dst, nil, b)
 		if err != nil {
 			t.Fatal(err)
@@ -52,8 +53,8 @@ func TestIngestIsAsFromEdges(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenIsRead: graphs with types, relations, columns of edges and sites are those that graph.Read reads, and a
-// byte that is another is noticed.
+// TestWhatIsWrittenIsRead: graphs with types, relations, columns of edges and sites are those that graph.Read reads,
+// and a byte that is another is noticed.
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.graph")
 	rapid.Check(t, func(r *rapid.T) {
@@ -94,9 +95,12 @@ func TestIngestRefuses(t *testing.T) {
 		err  error
 		want string
 	}{
-		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 0, nil, graph.Build{}, 0), "number of nodes must be 1 to 2147483647 (got 0)"},
-		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 3, one([]int32{0, 3}, []int32{1, 1}), graph.Build{}, 0), "edge 1 goes from node 3 to node 1, out of [0, 3)"},
-		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 3, one([]int32{0}, nil), graph.Build{}, 0), "1 sources and 0 destinations"},
+		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 0, nil, graph.Build{}, 0),
+			"number of nodes must be 1 to 2147483647 (got 0)"},
+		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 3, one([]int32{0, 3}, []int32{1, 1}), graph.Build{},
+			0), "edge 1 goes from node 3 to node 1, out of [0, 3)"},
+		{WriteNodes(filepath.Join(dir, "g"), &graph.Graph{}, nil, 3, one([]int32{0}, nil), graph.Build{}, 0),
+			"1 sources and 0 destinations"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, want %q", c.err, c.want)
@@ -200,13 +204,17 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 
 	// What is no longer as it was written is refused by name.
 	for _, name := range []string{"part-pairs-2", "part-rows-0", "part-degree-1"} {
-		for what, damage := range map[string]func([]byte) []byte{"flipped": func(b []byte) []byte { b[len(b)/2] ^= 4; return b }, "short": func(b []byte) []byte { return b[:len(b)-3] }} {
+		for what, damage := range map[string]func([]byte) []byte{"flipped": func(b []byte) []byte {
+			b[len(b)/2] ^= 4
+			return b
+		}, "short": func(b []byte) []byte { return b[:len(b)-3] }} {
 			stop(2)
 			file := filepath.Join(shard.Incomplete(path), name)
 			if err := os.WriteFile(file, damage([]byte(read(t, file))), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), name) {
+			if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil ||
+				!strings.Contains(err.Error(), name) {
 				t.Errorf("%s %s: %v", name, what, err)
 			}
 			if err := os.RemoveAll(shard.Incomplete(path)); err != nil {
@@ -218,7 +226,8 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(shard.Incomplete(path), "mine"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil || !strings.Contains(err.Error(), "mine") {
+	if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil ||
+		!strings.Contains(err.Error(), "mine") {
 		t.Error(err)
 	}
 }

@@ -121,7 +121,8 @@ func (s *Stored) fits(job Job) error {
 		need += more
 	}
 	if job.Memory > 0 && need > job.Memory {
-		return fmt.Errorf("external: %d nodes and %d edges in %d parts need about %d MiB of memory, with %d allowed: allow more, or take another policy", n, s.edges, k, need>>20, job.Memory>>20)
+		return fmt.Errorf("external: %d nodes and %d edges in %d parts need about %d MiB of memory, with %d allowed: "+
+			"allow more, or take another policy", n, s.edges, k, need>>20, job.Memory>>20)
 	}
 	return nil
 }

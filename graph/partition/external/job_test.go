@@ -223,12 +223,15 @@ func TestJobsRefuse(t *testing.T) {
 		err  error
 		want string
 	}{
-		{write(s, Job{Policy: partition.Random{}, Parts: 70_001}), "parts must be 1 to 70000, as many as nodes (got 70001)"},
+		{write(s, Job{Policy: partition.Random{}, Parts: 70_001}),
+			"parts must be 1 to 70000, as many as nodes (got 70001)"},
 		{write(s, Job{Policy: partition.Random{}, Parts: -1}), "(got -1)"},
 		{write(s, Job{Policy: partition.Random{}, Parts: 4, Memory: 1 << 20}), "MiB of memory, with 1 allowed"},
 		{write(s, Job{Policy: partition.Multilevel{}, Parts: 4, Memory: 1 << 25}), "another policy"},
-		{write(s, Job{Policy: partition.ByColumn{}, Parts: 2}), "by-column: number of parts must be 3 (or 0), the number of sites (got 2)"},
-		{write(s, Job{Policy: partition.Bounded(partition.ByColumn{}, partition.Goal{Train: 1}), Parts: 3}), "raise the bound on train"},
+		{write(s, Job{Policy: partition.ByColumn{}, Parts: 2}),
+			"by-column: number of parts must be 3 (or 0), the number of sites (got 2)"},
+		{write(s, Job{Policy: partition.Bounded(partition.ByColumn{}, partition.Goal{Train: 1}), Parts: 3}),
+			"raise the bound on train"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {
 			t.Errorf("%v, must be %q", c.err, c.want)
@@ -247,17 +250,24 @@ func TestStoredGraphsAreChecked(t *testing.T) {
 		spoil func(g *graph.Graph)
 		want  string
 	}{
-		"source":   {func(g *graph.Graph) { g.Adj.Col[1] = 9 }, "not ascending, or out of [0, 8)"},
-		"order":    {func(g *graph.Graph) { g.Adj.Col[1], g.Adj.Col[2] = g.Adj.Col[2], g.Adj.Col[1] }, "not ascending"},
-		"pointer":  {func(g *graph.Graph) { g.Adj.RowPtr[2] = 77 }, "node 1 ends at edge 77"},
-		"split":    {func(g *graph.Graph) { g.Split[3] = 9 }, "split must be 0 (none) to 3 (test) (got 9)"},
-		"weight":   {func(g *graph.Graph) { g.Adj.Weight = make([]float32, len(g.Adj.Col)); g.Adj.Weight[2] = -1 }, "weight of an edge must be a finite number, 0 or more (got -1)"},
-		"feature":  {func(g *graph.Graph) { g.X.Dense = mat.New(8, 2); g.X.Dense.Data[3] = float32(inf()) }, "finite number"},
-		"class":    {func(g *graph.Graph) { g.Labels = graph.Labels{Classes: 2, Class: []int32{0, 1, 2, 0, 0, 0, 0, 0}} }, "label must be -1 (none) or a class in [0, 2) (got 2)"},
-		"bits":     {func(g *graph.Graph) { g.Labels = graph.Labels{Classes: 1, Bits: []uint8{0, 1, 2, 0, 0, 0, 0, 0}} }, "label for class 0 must be 0 or 1 (got 2)"},
-		"bit rows": {func(g *graph.Graph) { g.Labels = graph.Labels{Classes: 1, Bits: make([]uint8, 7)} }, "must have 1 elements for each of 8 nodes (got shape [7])"},
-		"columns":  {func(g *graph.Graph) { g.X = graph.Identity(8); g.X.Sparse.Col[5] = 8 }, "out of [0, 8)"},
-		"rows":     {func(g *graph.Graph) { g.X = graph.Identity(8); g.X.Sparse.RowPtr[5] = 3 }, "before its start"},
+		"source":  {func(g *graph.Graph) { g.Adj.Col[1] = 9 }, "not ascending, or out of [0, 8)"},
+		"order":   {func(g *graph.Graph) { g.Adj.Col[1], g.Adj.Col[2] = g.Adj.Col[2], g.Adj.Col[1] }, "not ascending"},
+		"pointer": {func(g *graph.Graph) { g.Adj.RowPtr[2] = 77 }, "node 1 ends at edge 77"},
+		"split":   {func(g *graph.Graph) { g.Split[3] = 9 }, "split must be 0 (none) to 3 (test) (got 9)"},
+		"weight": {func(g *graph.Graph) { g.Adj.Weight = make([]float32, len(g.Adj.Col)); g.Adj.Weight[2] = -1 },
+			"weight of an edge must be a finite number, 0 or more (got -1)"},
+		"feature": {func(g *graph.Graph) { g.X.Dense = mat.New(8, 2); g.X.Dense.Data[3] = float32(inf()) },
+			"finite number"},
+		"class": {func(g *graph.Graph) {
+			g.Labels = graph.Labels{Classes: 2, Class: []int32{0, 1, 2, 0, 0, 0, 0, 0}}
+		}, "label must be -1 (none) or a class in [0, 2) (got 2)"},
+		"bits": {func(g *graph.Graph) {
+			g.Labels = graph.Labels{Classes: 1, Bits: []uint8{0, 1, 2, 0, 0, 0, 0, 0}}
+		}, "label for class 0 must be 0 or 1 (got 2)"},
+		"bit rows": {func(g *graph.Graph) { g.Labels = graph.Labels{Classes: 1, Bits: make([]uint8, 7)} },
+			"must have 1 elements for each of 8 nodes (got shape [7])"},
+		"columns": {func(g *graph.Graph) { g.X = graph.Identity(8); g.X.Sparse.Col[5] = 8 }, "out of [0, 8)"},
+		"rows":    {func(g *graph.Graph) { g.X = graph.Identity(8); g.X.Sparse.RowPtr[5] = 3 }, "before its start"},
 	} {
 		g := path8()
 		c.spoil(g)
@@ -345,7 +355,8 @@ func FuzzStored(f *testing.F) {
 		}
 		defer s.Close()
 		read := int64(0)
-		if err := s.Runs(true, func(r *partition.Run) error { read += int64(len(r.Col)); return nil }); err == nil && read != s.edges {
+		if err := s.Runs(true, func(r *partition.Run) error { read += int64(len(r.Col)); return nil }); err == nil &&
+			read != s.edges {
 			t.Fatalf("%d edges were read, must be %d", read, s.edges)
 		}
 		if names, err := s.Sites(); err == nil && len(names) != s.sites {

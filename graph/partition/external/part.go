@@ -54,8 +54,10 @@ func (r *runner) part(p int) error {
 	}
 	list = append(list, r.stream("global", "global", section.I64, p, sources),
 		section.Array("halo_ptr", ptr), section.Array("boundary/ptr", boundary),
-		section.Stream("boundary/node", section.I32, []int{int(boundary[r.Parts])}, func(w io.Writer) error { return r.boundary(p, w) }),
-		r.stream("split", "split", section.U8, p, owned), r.stream("adj/0/row_ptr", "adj/0/row_ptr", section.I64, p, owned+1))
+		section.Stream("boundary/node", section.I32, []int{int(boundary[r.Parts])},
+			func(w io.Writer) error { return r.boundary(p, w) }),
+		r.stream("split", "split", section.U8, p, owned),
+		r.stream("adj/0/row_ptr", "adj/0/row_ptr", section.I64, p, owned+1))
 	edges, err := r.length("adj/0/col", p, 4)
 	if err != nil {
 		return err
@@ -82,7 +84,8 @@ func (r *runner) part(p int) error {
 	}
 	r.done.Parts = append(r.done.Parts, d)
 	var dealt []string
-	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val", "x/row_ptr", "y/class", "y/bits", "y/values", "ids/text", "ids/ptr"} {
+	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val",
+		"x/row_ptr", "y/class", "y/bits", "y/values", "ids/text", "ids/ptr"} {
 		dealt = append(dealt, r.spill(s, p))
 	}
 	remove := r.forget(dealt...)
@@ -117,8 +120,9 @@ func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err 
 			return nil, 0, err
 		}
 		bytes = 8 * int64(n)
-		list = append(list, section.Array("x/shape", []int64{int64(owned), int64(r.xcols)}), r.stream("x/row_ptr", "x/row_ptr", section.I64, p, owned+1),
-			r.stream("x/col", "x/col", section.I32, p, n), r.stream("x/val", "x/val", section.F32, p, n))
+		list = append(list, section.Array("x/shape", []int64{int64(owned), int64(r.xcols)}),
+			r.stream("x/row_ptr", "x/row_ptr", section.I64, p, owned+1), r.stream("x/col", "x/col", section.I32, p, n),
+			r.stream("x/val", "x/val", section.F32, p, n))
 	}
 	list = append(list, section.Array("y/classes", []int64{int64(r.classes)}))
 	if r.has("y/class", section.I32) {

@@ -37,7 +37,8 @@ func (s *Stored) WriteShare(dir string, job Job, team Team) (*shard.Manifest, er
 		job.Parts = team.Size
 	}
 	if job.Parts != team.Size || team.Rounds < 1 {
-		return nil, fmt.Errorf("external: each peer needs a part and there must be at least 1 round (got %d parts, %d peers, %d rounds)", job.Parts, team.Size, team.Rounds)
+		return nil, fmt.Errorf("external: each peer needs a part and there must be at least 1 round (got %d parts, "+
+			"%d peers, %d rounds)", job.Parts, team.Size, team.Rounds)
 	}
 	if err := shard.CheckParts(s.nodes, job.Parts); err != nil {
 		return nil, err
@@ -106,7 +107,8 @@ func fault(peer int, what string, format string, args ...any) error {
 // agree makes sure that all peers have the same file and mean the same work.
 func (p *sharing) agree() error {
 	h := sha256.New()
-	fmt.Fprintf(h, "share %s %d %d %d %+v", p.job.Meta.Policy, p.job.Meta.Seed, p.team.Size, p.team.Rounds, partition.GoalOf(p.job.Policy))
+	fmt.Fprintf(h, "share %s %d %d %d %+v", p.job.Meta.Policy, p.job.Meta.Seed, p.team.Size, p.team.Rounds,
+		partition.GoalOf(p.job.Policy))
 	if err := p.file.Table(h); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ import (
 
 // team partitions the graph of a file by so many peers over transports, each into its own
 // directory.
-func team(t fataler, path string, job Job, rounds int, dirs []string, transports []comm.Transport) ([]*shard.Manifest, error) {
+func team(t fataler, path string, job Job, rounds int, dirs []string,
+	transports []comm.Transport) ([]*shard.Manifest, error) {
 	errs, all := make([]error, len(dirs)), make([]*shard.Manifest, len(dirs))
 	var wait sync.WaitGroup
 	for p := range dirs {
@@ -33,7 +34,8 @@ func team(t fataler, path string, job Job, rounds int, dirs []string, transports
 				return
 			}
 			defer s.Close()
-			all[p], errs[p] = s.WriteShare(dirs[p], job, Team{Rank: p, Size: len(dirs), Rounds: rounds, Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {
+			all[p], errs[p] = s.WriteShare(dirs[p], job, Team{Rank: p, Size: len(
+				dirs), Rounds: rounds, Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {
 				return g.SendRecv(context.Background(), comm.Halo, what, out, limit)
 			}})
 		})
@@ -105,12 +107,15 @@ func TestSharesAreAsCut(t *testing.T) {
 		}
 		for p, s := range shards {
 			part := fmt.Sprint("part-", p)
-			got, cut := read(t, filepath.Join(dir, "once", fmt.Sprintf("of-%d", p), part)), read(t, filepath.Join(dir, "cut", part))
+			got, cut := read(t, filepath.Join(dir, "once", fmt.Sprintf("of-%d", p), part)),
+				read(t, filepath.Join(dir, "cut", part))
 			if got != cut {
-				t.Errorf("graph %d by %s, %d peers: part %d is not that of Cut\n%+v\n%+v", at, name, peers, p, s, want[p])
+				t.Errorf("graph %d by %s, %d peers: part %d is not that of Cut\n%+v\n%+v", at, name, peers, p, s,
+					want[p])
 			}
 		}
-		if _, again := shares(t, filepath.Join(dir, "again"), path, job, peers, 1+at%4); again.Fingerprint != m.Fingerprint {
+		if _, again := shares(t, filepath.Join(dir, "again"), path, job, peers,
+			1+at%4); again.Fingerprint != m.Fingerprint {
 			t.Errorf("graph %d by %s, %d peers: written again it is another partition", at, name, peers)
 		}
 	}
@@ -140,7 +145,8 @@ func TestSharesKeepBounds(t *testing.T) {
 	for _, name := range []string{"fennel", "restream:2"} {
 		for _, rounds := range []int{1, 100} {
 			p := partition.Bounded(policy(t, name), goal)
-			shards, _ := shares(t, filepath.Join(dir, fmt.Sprint(name, rounds)), path, Job{Policy: p, Meta: shard.Meta{Policy: name, Seed: 3}}, 4, rounds)
+			shards, _ := shares(t, filepath.Join(dir, fmt.Sprint(name, rounds)), path,
+				Job{Policy: p, Meta: shard.Meta{Policy: name, Seed: 3}}, 4, rounds)
 			owner := make([]int32, g.N())
 			for p, s := range shards {
 				for _, u := range s.Global[:s.Owned] {
@@ -186,7 +192,8 @@ func TestSharesRefuse(t *testing.T) {
 		for p := range dirs {
 			dirs[p] = filepath.Join(dir, fmt.Sprintf("refused-%d-%d", at, p))
 		}
-		if _, err := team(t, path, test.job, test.rounds, dirs, netsim.New(test.peers, netsim.Config{}).Transports()); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := team(t, path, test.job, test.rounds, dirs, netsim.New(test.peers,
+			netsim.Config{}).Transports()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("case %d: %v, must be %q", at, err, test.want)
 		}
 	}
@@ -203,7 +210,8 @@ func TestSharesRefuse(t *testing.T) {
 				return
 			}
 			defer s.Close()
-			_, errs[p] = s.WriteShare(filepath.Join(dir, fmt.Sprint("seed-", p)), Job{Policy: policy(t, "fennel"), Meta: shard.Meta{Seed: uint64(p)}}, Team{Rank: p, Size: 2, Rounds: 1,
+			_, errs[p] = s.WriteShare(filepath.Join(dir, fmt.Sprint("seed-", p)), Job{Policy: policy(t, "fennel"),
+				Meta: shard.Meta{Seed: uint64(p)}}, Team{Rank: p, Size: 2, Rounds: 1,
 				Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {
 					return group.SendRecv(context.Background(), comm.Halo, what, out, limit)
 				}})

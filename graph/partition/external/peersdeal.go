@@ -52,9 +52,10 @@ func (p *sharing) deal() (*shard.Shard, error) {
 	return s, p.boundary(s)
 }
 
-// ownRows reads what a section has of the nodes that s owns: width elements of each or, if ptr names the section of their
-// pointers, those between two of them. ends are then the pointers among rows.
-func ownRows[T section.Element](p *sharing, s *shard.Shard, name, ptr string, width int64) (rows []T, ends []int64, err error) {
+// ownRows reads what a section has of the nodes that s owns: width elements of each or, if ptr names the section of
+// their pointers, those between two of them. ends are then the pointers among rows.
+func ownRows[T section.Element](p *sharing, s *shard.Shard, name, ptr string,
+	width int64) (rows []T, ends []int64, err error) {
 	const near, most = 64, 1 << 12 // nodes of others that are read over, and nodes that are read at once
 	var buf []T
 	rows, ends = make([]T, 0, int64(s.Owned)*width), []int64{0}

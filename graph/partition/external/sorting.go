@@ -47,8 +47,9 @@ func (g *ingest) resume() error {
 		return err
 	}
 	fresh := sorting{Format: 1, List: g.digest, Buckets: make([]bucket, len(g.bounds)-1)}
-	if err == nil && json.Unmarshal(b, &g.done) == nil && g.done.Format == 1 && g.done.List == fresh.List && g.done.Dealt &&
-		len(g.done.Buckets) == len(fresh.Buckets) && !slices.ContainsFunc(g.done.Buckets, func(b bucket) bool { return b.Edges < 0 }) {
+	if err == nil && json.Unmarshal(b, &g.done) == nil && g.done.Format == 1 && g.done.List == fresh.List &&
+		g.done.Dealt && len(g.done.Buckets) == len(fresh.Buckets) && !slices.ContainsFunc(g.done.Buckets,
+		func(b bucket) bool { return b.Edges < 0 }) {
 		return nil
 	}
 	if err := shard.Discard(g.dir); err != nil {
@@ -162,7 +163,8 @@ func (g *ingest) gather() error {
 	for k := range g.done.Buckets {
 		degree := g.degree[g.bounds[k]:g.bounds[k+1]]
 		if b := &g.done.Buckets[k]; b.Sorted {
-			if err := readBack(g.part("degree", k), b.Degree, func(r io.Reader) error { return section.ReadArray(r, degree) }); err != nil {
+			if err := readBack(g.part("degree", k), b.Degree,
+				func(r io.Reader) error { return section.ReadArray(r, degree) }); err != nil {
 				return err
 			}
 		} else if err := g.sort(k, &pairs, &col); err != nil {

@@ -43,10 +43,11 @@ func OpenGraph(path string) (*Stored, error) {
 }
 
 // typed are the sections that are not streamed.
-var typed = []struct{ section, text string }{{"relations/ptr", "edges have types"}, {"types/of", "nodes have types"}, {"edge/dense", "edges have columns"}}
+var typed = []struct{ section, text string }{{"relations/ptr", "edges have types"}, {"types/of", "nodes have types"},
+	{"edge/dense", "edges have columns"}}
 
-// Typed reports whether a stored graph has types of nodes or edges, or columns of edges, so that only graph.Read reads it.
-// It is false of a file that cannot be read.
+// Typed reports whether a stored graph has types of nodes or edges, or columns of edges, so that only graph.Read reads
+// it. It is false of a file that cannot be read.
 func Typed(path string) bool {
 	f, err := section.OpenRanges(path, graph.GraphKind)
 	if err != nil {
@@ -71,7 +72,8 @@ func (s *Stored) open() error {
 	}
 	for _, what := range typed {
 		if s.file.Has(what.section) {
-			return s.file.Errorf(what.section, "%s, which are not streamed: partition it in memory, without --plan", what.text)
+			return s.file.Errorf(what.section, "%s, which are not streamed: partition it in memory, without --plan",
+				what.text)
 		}
 	}
 	shape, ok, err := extents("split", section.U8, 1, -1)
@@ -241,7 +243,8 @@ func (s *Stored) place(r *partition.Run, first, end int) error {
 	}
 	for i := range n {
 		if r.Ptr[i+1] < r.Ptr[i] || r.Ptr[i+1] > s.edges || first+i+1 == s.nodes && r.Ptr[i+1] != s.edges {
-			return s.file.Errorf("adj/0/row_ptr", "node %d ends at edge %d, before its start %d or not within the %d edges", first+i, r.Ptr[i+1], r.Ptr[i], s.edges)
+			return s.file.Errorf("adj/0/row_ptr", "node %d ends at edge %d, before its start %d or not "+
+				"within the %d edges", first+i, r.Ptr[i+1], r.Ptr[i], s.edges)
 		}
 		if i > 0 && r.Ptr[i+1]-r.Ptr[0] > runEdges {
 			n = i
@@ -290,7 +293,8 @@ func (s *Stored) load(r *partition.Run, edges bool) error {
 		last := int32(-1)
 		for _, u := range r.Sources(i) {
 			if u <= last || int(u) >= s.nodes {
-				return s.file.Errorf("adj/0/col", "node %d: source %d is not ascending, or out of [0, %d)", int(r.First)+i, u, s.nodes)
+				return s.file.Errorf("adj/0/col", "node %d: source %d is not ascending, or out of [0, %d)",
+					int(r.First)+i, u, s.nodes)
 			}
 			last = u
 		}
@@ -359,7 +363,8 @@ func (s *Stored) names(name string, n int) ([]string, error) {
 		return nil, err
 	}
 	if ptr[0] != 0 || !slices.IsSorted(ptr) || ptr[n] > int64(len(text)) {
-		return nil, s.file.Errorf(name+"/ptr", "pointers must ascend from 0 to at most %d (got %d to %d)", len(text), ptr[0], ptr[n])
+		return nil, s.file.Errorf(name+"/ptr", "pointers must ascend from 0 to at most %d (got %d to %d)", len(text),
+			ptr[0], ptr[n])
 	}
 	return cutText(text, ptr), nil
 }

@@ -32,7 +32,8 @@ func sites(edit func(*graph.Graph)) (*data, heddle.Plan) {
 	p.Transport, p.Seed = "memory", 7
 	return &data{closer: io.NopCloser(nil), run: func(k int) (input, error) {
 		q := seeded(p, k)
-		g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(q.Seed))
+		g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},
+			rng.New(q.Seed))
 		if edit != nil {
 			edit(g)
 		}
@@ -101,9 +102,11 @@ func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 		t.Errorf("the sites' mean is %v, all together %v", mean/float64(nodes), ways[together].Test.Mean)
 	}
 	if math.Abs(ways[pooled].Test.Mean-ways[together].Test.Mean) > 0.03 { // of 192 test nodes, five
-		t.Errorf("closed form over sites is the same as over pooled data: %v and %v", ways[together].Test, ways[pooled].Test)
+		t.Errorf("closed form over sites is the same as over pooled data: %v and %v", ways[together].Test,
+			ways[pooled].Test)
 	}
-	for _, want := range []string{r.Sentence, "who pools them", "nobody; rows left", "Together, sums left the sites, and of", "site-2", "compare.html"} {
+	for _, want := range []string{r.Sentence, "who pools them", "nobody; rows left",
+		"Together, sums left the sites, and of", "site-2", "compare.html"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the output has no %q:\n%s", want, text)
 		}
@@ -225,14 +228,16 @@ func TestGain(t *testing.T) {
 		"runs are alike": {[]difference{{0.02, 0.004}, {0.02, 0.004}}, true, 0.02, 1.96 * 0.004},
 	} {
 		g := gainOf(c.all, c.same)
-		if math.Abs(g.Mean-c.mean) > 1e-9 || math.Abs(g.High-g.Mean-c.half) > 1e-6 || math.Abs(g.Mean-g.Low-c.half) > 1e-6 {
+		if math.Abs(g.Mean-c.mean) > 1e-9 || math.Abs(g.High-g.Mean-c.half) > 1e-6 ||
+			math.Abs(g.Mean-g.Low-c.half) > 1e-6 {
 			t.Errorf("%s: the gain must be %v ± %v (got %+v)", name, c.mean, c.half, g)
 		}
 	}
 	for text, g := range map[string]gain{
-		"Joining paid: +3.1 points (95 % interval 2.0 to 4.2) over each site alone.":                                                        {0.031, 0.02, 0.042},
-		"Joining did not pay: -1.2 points (95 % interval -2.0 to -0.4) over each site alone.":                                               {-0.012, -0.02, -0.004},
-		"Whether joining paid is open: +0.3 points (95 % interval -0.5 to 1.1) over each site alone; more --seeds may narrow the interval.": {0.003, -0.005, 0.011},
+		"Joining paid: +3.1 points (95 % interval 2.0 to 4.2) over each site alone.":          {0.031, 0.02, 0.042},
+		"Joining did not pay: -1.2 points (95 % interval -2.0 to -0.4) over each site alone.": {-0.012, -0.02, -0.004},
+		"Whether joining paid is open: +0.3 points (95 % interval -0.5 to 1.1) over each site alone; " +
+			"more --seeds may narrow the interval.": {0.003, -0.005, 0.011},
 	} {
 		if got := sentenceOf(g, "", "each site alone", true); got != text {
 			t.Errorf("the sentence must be %q (got %q)", text, got)
@@ -279,11 +284,12 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// made is a table of positive columns, the more unequal the larger tails, with a label by rule. Half of the nodes train, a
-// quarter validates.
+// made is a table of positive columns, the more unequal the larger tails, with a label by rule. Half of the nodes
+// train, a quarter validates.
 func made(n, columns int, tails float64, label func(row []float32) int32) *graph.Graph {
-	g := &graph.Graph{Name: "table", X: graph.Features{Dense: mat.New(n, columns)}, Labels: graph.Labels{Classes: 2, Class: make([]int32, n)},
-		Split: make([]graph.Split, n), Adj: graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}}
+	g := &graph.Graph{Name: "table", X: graph.Features{Dense: mat.New(n, columns)},
+		Labels: graph.Labels{Classes: 2, Class: make([]int32, n)}, Split: make([]graph.Split, n),
+		Adj: graph.CSR{NumDst: n, NumSrc: n, RowPtr: make([]int64, n+1)}}
 	for i := range n {
 		row := g.X.Dense.Row(i)
 		for j := range row {
@@ -325,12 +331,14 @@ func TestOnFeatures(t *testing.T) {
 			t.Fatal(err)
 		}
 		if layers := best.Runs[0].Plan.Gradient().Layers; best.Test < c.least || (layers > 1) != (c.layers > 1) {
-			t.Errorf("%s: accuracy must be at least %v with %d layers (got %v with %d)", c.name, c.least, c.layers, best.Test, layers)
+			t.Errorf("%s: accuracy must be at least %v with %d layers (got %v with %d)", c.name, c.least, c.layers,
+				best.Test, layers)
 		}
 	}
 }
 
-// Columns are scaled by training nodes, ranks are the same for a column and its logarithm, and test nodes change nothing.
+// Columns are scaled by training nodes, ranks are the same for a column and its logarithm, and test nodes change
+// nothing.
 func TestStandardized(t *testing.T) {
 	g := made(400, 2, 2, func([]float32) int32 { return 0 })
 	one := standardized(g, true).X.Dense
@@ -351,7 +359,8 @@ func TestStandardized(t *testing.T) {
 	for i, s := range g.Split {
 		for j := range one.Cols {
 			if log := j == one.Cols/2; !log && s != graph.Test && one.At(i, j) != other.At(i, j) {
-				t.Fatalf("node %d: column %d must not move with test nodes or a logarithm (%v, %v)", i, j, one.At(i, j), other.At(i, j))
+				t.Fatalf("node %d: column %d must not move with test nodes or a logarithm (%v, %v)", i, j, one.At(i, j),
+					other.At(i, j))
 			}
 		}
 	}

@@ -18,13 +18,18 @@ func TestDoctorConcludes(t *testing.T) {
 		faults int
 		want   []string
 	}{
-		{"blocked", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", Err: fault}, {Name: "south", ID: "12D3KooWsouth", Via: "tcp", RoundTrip: time.Millisecond}},
-			0, []string{"UDP seems to be blocked", "carrier auto or tcp", "not south (12D3KooWso…) by quic: i/o timeout", "clock    0s from"}},
-		{"open", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", RoundTrip: time.Millisecond, Rate: 2e6, Ahead: 2 * time.Hour}},
+		{"blocked", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", Err: fault},
+			{Name: "south", ID: "12D3KooWsouth", Via: "tcp", RoundTrip: time.Millisecond}},
+			0, []string{"UDP seems to be blocked", "carrier auto or tcp",
+				"not south (12D3KooWso…) by quic: i/o timeout", "clock    0s from"}},
+		{"open", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "quic", RoundTrip: time.Millisecond,
+			Rate: 2e6, Ahead: 2 * time.Hour}},
 			1, []string{"udp      not blocked", "2.0 MB/s", "clock    FAULT 2h0m0s behind", "timedatectl"}},
-		{"relayed", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "relay"}, {Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp"}},
+		{"relayed", []node.Sighting{{Name: "south", ID: "12D3KooWsouth", Via: "relay"},
+			{Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp"}},
 			0, []string{"south 12D3KooWsouth only through a relay"}},
-		{"nobody", []node.Sighting{{Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp", Err: fault}, {Name: "south", ID: "12D3KooWsouth", Err: fault}},
+		{"nobody", []node.Sighting{{Name: "relay", ID: "12D3KooWrelay", Relay: true, Via: "tcp", Err: fault},
+			{Name: "south", ID: "12D3KooWsouth", Err: fault}},
 			2, []string{"relay    FAULT", "heddle relay", "no member answered", "firewall"}},
 	} {
 		var out strings.Builder

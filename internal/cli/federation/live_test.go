@@ -23,7 +23,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-var about = About{Dataset: "wards", Method: "layer-wise", Model: "gcn", Sites: []string{"north", "south", "<west>"}, Rank: 1}
+var about = About{Dataset: "wards", Method: "layer-wise", Model: "gcn", Sites: []string{"north", "south", "<west>"},
+	Rank: 1}
 
 // serve serves a page and returns its address.
 func serve(t *testing.T, f HTTP) (*Live, string) {
@@ -83,14 +84,16 @@ func file(t *testing.T, text string) string {
 // rounds are the events of so many rounds, with a stage's end.
 func rounds(n int) (all []train.Event) {
 	for k := range n {
-		e := train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: k, Done: k + 1, Total: n, Metric: "accuracy",
-			Loss: 2 / float64(k+1), Val: math.NaN(), Sent: comm.Counts{Halo: int64(1000 * k), Reduce: int64(500 * k), Control: 7}}
+		e := train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: k, Done: k + 1, Total: n,
+			Metric: "accuracy", Loss: 2 / float64(k+1), Val: math.NaN(),
+			Sent: comm.Counts{Halo: int64(1000 * k), Reduce: int64(500 * k), Control: 7}}
 		if k%2 == 0 {
 			e.Val = 0.9 - 0.5/float64(k+1)
 		}
 		all = append(all, e)
 	}
-	return append(all, train.Event{Kind: train.StageEnd, Stage: 1, StageName: "layer 1", Metric: "accuracy", BestRound: n - 1, Val: 0.9, Test: math.NaN(),
+	return append(all, train.Event{Kind: train.StageEnd, Stage: 1, StageName: "layer 1", Metric: "accuracy",
+		BestRound: n - 1, Val: 0.9, Test: math.NaN(),
 		Sent: comm.Counts{Halo: int64(1000 * n), Reduce: int64(500 * n), Control: 7}})
 }
 
@@ -131,12 +134,14 @@ func TestToken(t *testing.T) {
 		want   int
 	}{
 		{"/", nil, 401}, {"/metrics", nil, 401}, {"/news", nil, 401}, {"/status", nil, 401}, {"/live.js", nil, 401},
-		{"/", []string{"Authorization", "Bearer " + token}, 200}, {"/", []string{"Authorization", "Bearer " + token + "x"}, 401},
-		{"/", []string{"Authorization", token}, 401}, {"/?token=" + token[1:], nil, 401}, {"/", []string{"Cookie", cookieName + "=" + token}, 401},
+		{"/", []string{"Authorization", "Bearer " + token}, 200},
+		{"/", []string{"Authorization", "Bearer " + token + "x"}, 401}, {"/", []string{"Authorization", token}, 401},
+		{"/?token=" + token[1:], nil, 401}, {"/", []string{"Cookie", cookieName + "=" + token}, 401},
 		{"/", []string{"Authorization", "Bearer " + token, "Host", "heddle.example"}, 200},
 		{"/healthz", nil, 200}, {"/readyz", nil, 503}, {"/none", nil, 401},
 	} {
-		if got, body := get(t, http.DefaultClient, url+c.path, c.header...); got != c.want || got == 401 && strings.Contains(body, "wards") {
+		if got, body := get(t, http.DefaultClient, url+c.path, c.header...); got != c.want ||
+			got == 401 && strings.Contains(body, "wards") {
 			t.Errorf("%s with %q: %d, must be %d", c.path, c.header, got, c.want)
 		}
 	}
@@ -155,7 +160,8 @@ func TestToken(t *testing.T) {
 // Without a token a page from elsewhere cannot read this one through a name that points here.
 func TestHosts(t *testing.T) {
 	_, url := serve(t, HTTP{Address: "127.0.0.1:0"})
-	for host, want := range map[string]int{"localhost:8080": 200, "127.0.0.1": 200, "[::1]:80": 200, "evil.example": 403, "127.0.0.1.evil.example:80": 403} {
+	for host, want := range map[string]int{"localhost:8080": 200, "127.0.0.1": 200, "[::1]:80": 200,
+		"evil.example": 403, "127.0.0.1.evil.example:80": 403} {
 		if got, _ := get(t, http.DefaultClient, url+"/", "Host", host); got != want {
 			t.Errorf("host %s: %d, must be %d", host, got, want)
 		}
@@ -187,15 +193,17 @@ func TestStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"south: wards (layer-wise, gcn)\n",
-		"Training layer 1: 9 of at most 9 rounds are done.", "training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n",
-		"north   is connected\n", "south   is this site\n", "<west>  has failed or left\n", "Warning: red  [31mtext\n"} {
+		"Training layer 1: 9 of at most 9 rounds are done.",
+		"training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n", "north   is connected\n",
+		"south   is this site\n", "<west>  has failed or left\n", "Warning: red  [31mtext\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status has no %q:\n%s", want, text)
 		}
 	}
 	text, err = run("--http", url+"/", "--http-token-file", token, "--json")
 	var s status
-	if err != nil || json.Unmarshal([]byte(text), &s) != nil || s.Done != 9 || len(s.Sites) != 3 || s.Complete || *s.Val < 0.8 {
+	if err != nil || json.Unmarshal([]byte(text), &s) != nil || s.Done != 9 || len(s.Sites) != 3 || s.Complete ||
+		*s.Val < 0.8 {
 		t.Errorf("%v: %s", err, text)
 	}
 	p.mu.Lock()
@@ -208,12 +216,15 @@ func TestStatus(t *testing.T) {
 	if _, err := run("--http", address); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("without the token: %v", err)
 	}
-	event(train.Event{Kind: train.RoundEnd, StageName: "closed form", Done: 1, Total: 3, Metric: "accuracy", Loss: math.NaN(), Val: 0.7, Sent: comm.Counts{Halo: 10}})
-	if text, _ = run("--http", address, "--http-token-file", token); !strings.Contains(text, "Training closed form") || !strings.Contains(text, "\nvalidation accuracy 70.00 %, sent 10 B\n") {
+	event(train.Event{Kind: train.RoundEnd, StageName: "closed form", Done: 1, Total: 3, Metric: "accuracy",
+		Loss: math.NaN(), Val: 0.7, Sent: comm.Counts{Halo: 10}})
+	if text, _ = run("--http", address, "--http-token-file", token); !strings.Contains(text, "Training closed form") ||
+		!strings.Contains(text, "\nvalidation accuracy 70.00 %, sent 10 B\n") {
 		t.Errorf("after a round that is solved, without a loss:\n%s", text)
 	}
 	p.End(nil)
-	if _, err := run("--http", address, "--http-token-file", token); err == nil || !strings.Contains(err.Error(), "no live page answers") {
+	if _, err := run("--http", address, "--http-token-file", token); err == nil ||
+		!strings.Contains(err.Error(), "no live page answers") {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -233,8 +244,9 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v %v", problems, err)
 	}
 	_, text := get(t, http.DefaultClient, url+"/metrics")
-	for _, want := range []string{`heddle_run_info{dataset="wards",method="layer-wise",model="gcn",site="south"} 1`, `heddle_sent_bytes_total{door="halo"} 20000`,
-		`heddle_sent_bytes_total{door="control"} 14`, `heddle_events_total{kind="round"} 20`, "heddle_round 9", "heddle_rounds_limit 10", "heddle_connected_sites 2",
+	for _, want := range []string{`heddle_run_info{dataset="wards",method="layer-wise",model="gcn",site="south"} 1`,
+		`heddle_sent_bytes_total{door="halo"} 20000`, `heddle_sent_bytes_total{door="control"} 14`,
+		`heddle_events_total{kind="round"} 20`, "heddle_round 9", "heddle_rounds_limit 10", "heddle_connected_sites 2",
 		"heddle_sites 3", "heddle_validation_metric 0.9", "heddle_run_done 0", "go_goroutines"} {
 		if !strings.Contains(text, want+"\n") && !strings.Contains(text, want+" ") {
 			t.Errorf("/metrics has no %q", want)
@@ -268,7 +280,8 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("docs/reference/metrics.md describes %d metrics too many", documented)
 	}
 	for expr := range strings.SplitSeq(string(grafana), `"expr": "`) {
-		for word := range strings.FieldsFuncSeq(expr[:max(0, strings.Index(expr, `"`))], func(r rune) bool { return !(r >= 'a' && r <= 'z' || r == '_') }) {
+		for word := range strings.FieldsFuncSeq(expr[:max(0, strings.Index(expr, `"`))],
+			func(r rune) bool { return !(r >= 'a' && r <= 'z' || r == '_') }) {
 			if strings.HasPrefix(word, "heddle_") && !strings.Contains(text, word) {
 				t.Errorf("examples/grafana/heddle.json asks for %s, which there is not", word)
 			}

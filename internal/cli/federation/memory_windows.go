@@ -14,7 +14,8 @@ func memoryOf() int64 {
 		more          [5]uint64
 	}{length: 64}
 	if ok, _,
-		_ := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(uintptr(unsafe.Pointer(&status))); ok == 0 {
+		_ := windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx").Call(
+		uintptr(unsafe.Pointer(&status))); ok == 0 {
 		return 0
 	}
 	return int64(status.total)

@@ -25,7 +25,8 @@ func TestPageCountsRuns(t *testing.T) {
 			t.Errorf("after %d runs %d sentences, must be %d:\n%s", before, got, want, b.String())
 		}
 		if got := strings.Count(b.String(), "With this one 9 numbers"); got != want {
-			t.Errorf("after %d runs the numbers of all of them are %d times on the page, must be %d:\n%s", before, got, want, b.String())
+			t.Errorf("after %d runs the numbers of all of them are %d times on the page, must be %d:\n%s", before, got,
+				want, b.String())
 		}
 	}
 	text, err := os.ReadFile("../../../docs/explanation/privacy.md")
@@ -37,13 +38,17 @@ func TestPageCountsRuns(t *testing.T) {
 // TestPageShowsEverySetting: whatever a run by a plan reads is on the page, and every setting is read by some plan that
 // peers join by.
 func TestPageShowsEverySetting(t *testing.T) {
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 60, Train: 0.3, Val: 0.2}, rng.New(1))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 120, Sites: 2, Classes: 3, Columns: 60, Train: 0.3, Val: 0.2},
+		rng.New(1))
 	shown := map[string]bool{}
 	for _, text := range []string{
-		"method: class-means", "phones: 40", "phones: 40\nleaf_edges: true", "secure_sums: off", "epsilon: 4", "method: layer-wise\nmodel: gat", "method: layer-wise\nmodel: gcn\nsolver: sgd", "method: layer-wise\nmodel: sage\nhops: 2",
-		"method: full-batch\nmodel: appnp\ncorrect_smooth: 2", "method: full-batch\nmodel: gat",
-		"method: full-batch\nmodel: rgcn", "method: mini-batch\nmodel: sage", "method: mini-batch\nmodel: rgcn",
-		"method: full-batch\ntask: links", "method: layer-wise\ntask: links\nmodel: sage", "method: mini-batch\ntask: links\nround_steps: 3", "method: layer-wise\nmodel: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
+		"method: class-means", "phones: 40", "phones: 40\nleaf_edges: true", "secure_sums: off", "epsilon: 4",
+		"method: layer-wise\nmodel: gat", "method: layer-wise\nmodel: gcn\nsolver: sgd",
+		"method: layer-wise\nmodel: sage\nhops: 2", "method: full-batch\nmodel: appnp\ncorrect_smooth: 2",
+		"method: full-batch\nmodel: gat", "method: full-batch\nmodel: rgcn", "method: mini-batch\nmodel: sage",
+		"method: mini-batch\nmodel: rgcn", "method: full-batch\ntask: links",
+		"method: layer-wise\ntask: links\nmodel: sage", "method: mini-batch\ntask: links\nround_steps: 3",
+		"method: layer-wise\nmodel: gcn\nrelays: [/ip4/10.0.0.9/tcp/1/p2p/12D3KooWpost]",
 	} {
 		given := map[string]string{}
 		for line := range strings.Lines(text) {
@@ -61,7 +66,8 @@ func TestPageShowsEverySetting(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"north", "south"} {
-			p.Members = append(p.Members, plan.Member{Name: name, ID: "12D3" + name, Addresses: []string{"/dns/" + name + "/tcp/1"}})
+			p.Members = append(p.Members,
+				plan.Member{Name: name, ID: "12D3" + name, Addresses: []string{"/dns/" + name + "/tcp/1"}})
 		}
 		sends, err := disclosure.Of(*p, shards[1])
 		if p.Gradient().Model == "rgcn" { // the graph has no typed edges, and the settings are shown all the same
@@ -74,7 +80,8 @@ func TestPageShowsEverySetting(t *testing.T) {
 		page{Disclosure: sends, own: shards[1], fingerprint: "0123"}.print(&b)
 		said := b.String()
 		if alongEdges := strings.Contains(said, "table edges"); alongEdges != p.ClassMeans.LeafEdges {
-			t.Errorf("%q: that sums leave along the table edges is said: %t, must be %t:\n%s", text, alongEdges, p.ClassMeans.LeafEdges, said)
+			t.Errorf("%q: that sums leave along the table edges is said: %t, must be %t:\n%s", text, alongEdges,
+				p.ClassMeans.LeafEdges, said)
 		}
 		for _, m := range p.Members {
 			if !strings.Contains(said, m.ID) || !strings.Contains(said, m.Addresses[0]) {

@@ -22,7 +22,8 @@ func rules(t *testing.T, text string) string {
 
 // TestInvitations: who shows the invitation of a cohort is one of it, and nobody else is.
 func TestInvitations(t *testing.T) {
-	s, err := readPhones(rules(t, "stay: 1m\ncohorts:\n- {name: old, most: 10, rate: 2, invitation: red}\n- {name: new, most: 20, invitation: blue}\n"))
+	s, err := readPhones(rules(t, "stay: 1m\ncohorts:\n- {name: old, most: 10, rate: 2, invitation: red}\n"+
+		"- {name: new, most: 20, invitation: blue}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,11 +40,14 @@ func TestInvitations(t *testing.T) {
 
 // TestCommand: a command sees evidence and token, and its answer is the cohort; one that fails turns the phone away.
 func TestCommand(t *testing.T) {
-	s, err := readPhones(rules(t, `attest: [/bin/sh, -c, 'read x; test "$x" = good && test ${#HEDDLE_TOKEN} = 32 && printf "app\\nnode 7\\n"']`+"\ncohorts:\n- {name: app, most: 10}\n"))
+	s, err :=
+		readPhones(rules(t,
+			`attest: [/bin/sh, -c, 'read x; test "$x" = good && test ${#HEDDLE_TOKEN} = 32 && printf "app\\nnode 7\\n"']`+"\ncohorts:\n- {name: app, most: 10}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte("good\n")); got.Cohort != "app" || !slices.Equal(got.Nodes, []string{"node 7"}) || err != nil {
+	if got, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte("good\n")); got.Cohort != "app" ||
+		!slices.Equal(got.Nodes, []string{"node 7"}) || err != nil {
 		t.Errorf("good evidence is of %+v (%v), must be of app with node 7", got, err)
 	}
 	if got, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte("bad\n")); err == nil {
@@ -51,8 +55,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestNodes: the invitation of a phone says which nodes it has; without edges there are none, and a faulty table is named
-// with its line.
+// TestNodes: the invitation of a phone says which nodes it has; without edges there are none, and a faulty table is
+// named with its line.
 func TestNodes(t *testing.T) {
 	path := rules(t, "edges: friends.csv\nnodes: phones.csv\ncohorts:\n- {name: app, most: 10}\n")
 	write := func(name, text string) {
@@ -67,16 +71,19 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for evidence, nodes := range map[string][]string{"red": {"ann", "bob"}, "blue": {"eve"}} {
-		if as, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte(evidence)); err != nil || as.Cohort != "app" || !slices.Equal(as.Nodes, nodes) {
+		if as, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte(evidence)); err != nil || as.Cohort != "app" ||
+			!slices.Equal(as.Nodes, nodes) {
 			t.Errorf("%q is admitted as %+v (%v), must have the nodes %v", evidence, as, err, nodes)
 		}
 	}
 	if as, err := s.Rules.Attest(t.Context(), leaf.Token{}, nil); err == nil || s.Rules.Edges == nil {
 		t.Errorf("without an invitation a phone is admitted as %+v, must not be", as)
 	}
-	for text, word := range map[string]string{"src,dst\nann,ann\n": "edge 1: its ends must be two nodes", "from,to\na,b\n": "must have the columns src, dst"} {
+	for text, word := range map[string]string{"src,dst\nann,ann\n": "edge 1: its ends must be two nodes",
+		"from,to\na,b\n": "must have the columns src, dst"} {
 		write("friends.csv", text)
-		if _, err := readPhones(path); err == nil || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), "friends.csv") {
+		if _, err := readPhones(path); err == nil || !strings.Contains(err.Error(), word) ||
+			!strings.Contains(err.Error(), "friends.csv") {
 			t.Errorf("%q: the error is %v, must name the file and say %q", text, err, word)
 		}
 	}
@@ -85,10 +92,13 @@ func TestNodes(t *testing.T) {
 // TestFaults: all of them are reported, with the file.
 func TestFaults(t *testing.T) {
 	for text, words := range map[string][]string{
-		"cohorts:\n- {name: a, most: 1}\n":                                                     {"phones.yaml", `cohort "a" must have an invitation`},
-		"attest: [x]\ncohorts:\n- {name: a, most: 1, invitation: b}":                           {"and not both"},
-		"stay: 25h\ncohorts: []\n":                                                             {"stay must be 0s to 24h (got 25h0m0s)", "need a cohort"},
-		"cohorts:\n- {name: a, most: 0, invitation: b}\n":                                      {"room for at least 1 leaf"},
+		"cohorts:\n- {name: a, most: 1}\n": {"phones.yaml",
+			`cohort "a" must have an invitation`},
+		"attest: [x]\ncohorts:\n- {name: a, most: 1, invitation: b}": {"and not both"},
+		"stay: 25h\ncohorts: []\n": {"stay must be 0s to " +
+			"24h (got 25h0m0s)", "need a cohort"},
+		"cohorts:\n- {name: a, most: 0, invitation: b}\n": {"room for at least " +
+			"1 leaf"},
 		"cohorts:\n- {name: a, most: 1, invitation: b}\n- {name: c, most: 1, invitation: b}\n": {`it is that of "a"`},
 		"wait: 3s\n": {"phones.yaml", "wait"},
 	} {

@@ -148,7 +148,8 @@ func plain(text string) string {
 const mostLines = 8
 
 func (s status) print(w io.Writer) {
-	fmt.Fprintf(w, "%s (%s)\n%s\n", plain(s.Title), plain(strings.TrimSuffix(s.Method+", "+s.Model, ", ")), plain(s.State))
+	fmt.Fprintf(w, "%s (%s)\n%s\n", plain(s.Title), plain(strings.TrimSuffix(s.Method+", "+s.Model, ", ")),
+		plain(s.State))
 	var known []string
 	if s.Loss != nil {
 		known = append(known, fmt.Sprintf("training loss %.4f", *s.Loss))

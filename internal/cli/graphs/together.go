@@ -49,7 +49,8 @@ func (s *cutting) together(ctx context.Context, w *cli.Watch) error {
 		return cli.Invalid(err)
 	}
 	s.seed = p.Seed
-	return disclosure.Meet(ctx, *p, s.site.Site.Site, "partition", func(ctx context.Context, m *session.Session) (err error) {
+	return disclosure.Meet(ctx, *p, s.site.Site.Site, "partition", func(ctx context.Context,
+		m *session.Session) (err error) {
 		s.manifest, err = g.WriteShare(s.out, external.Job{Policy: s.policy, Meta: s.meta(sites)},
 			external.Team{Rank: rank, Size: len(p.Members), Rounds: s.rounds,
 				Swap: func(what string, out [][]byte, limit int) ([][]byte, error) {

@@ -21,7 +21,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-var about = federation.About{Dataset: "wards", Method: "layer-wise", Model: "gcn", Sites: []string{"north", "south", "<west>"}, Rank: 1}
+var about = federation.About{Dataset: "wards", Method: "layer-wise", Model: "gcn",
+	Sites: []string{"north", "south", "<west>"}, Rank: 1}
 
 // serve serves a page and returns its address.
 func serve(t *testing.T) (*federation.Live, string) {
@@ -71,14 +72,16 @@ func get(t *testing.T, client *http.Client, url string, header ...string) (int, 
 // rounds are the events of so many rounds, with a stage's end.
 func rounds(n int) (all []train.Event) {
 	for k := range n {
-		e := train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: k, Done: k + 1, Total: n, Metric: "accuracy",
-			Loss: 2 / float64(k+1), Val: math.NaN(), Sent: comm.Counts{Halo: int64(1000 * k), Reduce: int64(500 * k), Control: 7}}
+		e := train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: k, Done: k + 1, Total: n,
+			Metric: "accuracy", Loss: 2 / float64(k+1), Val: math.NaN(),
+			Sent: comm.Counts{Halo: int64(1000 * k), Reduce: int64(500 * k), Control: 7}}
 		if k%2 == 0 {
 			e.Val = 0.9 - 0.5/float64(k+1)
 		}
 		all = append(all, e)
 	}
-	return append(all, train.Event{Kind: train.StageEnd, Stage: 1, StageName: "layer 1", Metric: "accuracy", BestRound: n - 1, Val: 0.9, Test: math.NaN(),
+	return append(all, train.Event{Kind: train.StageEnd, Stage: 1, StageName: "layer 1", Metric: "accuracy",
+		BestRound: n - 1, Val: 0.9, Test: math.NaN(),
 		Sent: comm.Counts{Halo: int64(1000 * n), Reduce: int64(500 * n), Control: 7}})
 }
 
@@ -99,7 +102,8 @@ func TestNews(t *testing.T) {
 		}
 	}
 	next("Waiting for north, &lt;west&gt;.")
-	if status, body := get(t, http.DefaultClient, url+"/"); status != 200 || !strings.Contains(body, string(last.Main)) {
+	if status, body := get(t, http.DefaultClient, url+"/"); status != 200 ||
+		!strings.Contains(body, string(last.Main)) {
 		t.Errorf("the page without scripts must have the same main part (got %d, %s)", status, body)
 	}
 	event := p.Over(nil)

@@ -17,8 +17,9 @@ import (
 func TestParquet(t *testing.T) {
 	t.Parallel()
 	p := heddle.Predictions{Logits: mat.View(2, 2, []float32{0, 2, 1, -1})}
-	of := cli.NodePredictions{Site: "north", IDs: []string{"=1+1", "Jürgen 😀"}, Split: []graph.Split{graph.Test, graph.None},
-		Predictions: p, Labels: graph.Labels{Classes: 2, Class: []int32{1, -1}}}
+	of := cli.NodePredictions{Site: "north", IDs: []string{"=1+1", "Jürgen 😀"},
+		Split: []graph.Split{graph.Test, graph.None}, Predictions: p,
+		Labels: graph.Labels{Classes: 2, Class: []int32{1, -1}}}
 	var b bytes.Buffer
 	if err := (Pages{}).WriteParquet(&b, []string{"a,b", "@c"}, []cli.NodePredictions{of}); err != nil {
 		t.Fatal(err)
@@ -28,12 +29,14 @@ func TestParquet(t *testing.T) {
 		t.Fatal(err)
 	}
 	label, probability := "@c", p.Probabilities(0)
-	first := cli.PredictionRow{ID: "=1+1", Class: "@c", Probability: &probability[1], Split: "test", Label: &label, Site: "north", Probabilities: probability}
+	first := cli.PredictionRow{ID: "=1+1", Class: "@c", Probability: &probability[1], Split: "test", Label: &label,
+		Site: "north", Probabilities: probability}
 	if len(rows) != 2 || !reflect.DeepEqual(rows[0], first) || rows[1].Label != nil {
 		t.Errorf("there must be 2 rows, the first %+v (got %+v)", first, rows)
 	}
 	b.Reset()
-	if err := (Pages{}).WriteHidden(&b, []cli.HiddenRows{{IDs: of.IDs, X: mat.View(2, 2, []float32{1, -2.5, 3, 4})}}); err != nil {
+	if err := (Pages{}).WriteHidden(&b,
+		[]cli.HiddenRows{{IDs: of.IDs, X: mat.View(2, 2, []float32{1, -2.5, 3, 4})}}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := parquet.Read[embeddedNode](bytes.NewReader(b.Bytes()), int64(b.Len()))

@@ -28,7 +28,8 @@ import (
 // sample is the run of two sites, of which training knows all.
 func sample(t *testing.T) cli.RunPage {
 	t.Helper()
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 80, Sites: 2, Classes: 3, Columns: 80, Train: 0.3, Val: 0.2}, rng.New(1))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 80, Sites: 2, Classes: 3, Columns: 80, Train: 0.3, Val: 0.2},
+		rng.New(1))
 	g.Name = `<cora> & "friends"`
 	shards, err := partition.Partition(g, partition.ByColumn{}, 0, 1)
 	if err != nil {
@@ -39,11 +40,14 @@ func sample(t *testing.T) cli.RunPage {
 	o.Figures = &figures.Figures{Metric: "accuracy", Majority: 1, Temperature: 0.4, Test: set(0.812), Val: set(0.8),
 		Threshold: &figures.Threshold{Goal: "f1", Probability: 0.31}}
 	for k := range shards {
-		o.Figures.Sites = append(o.Figures.Sites, figures.SiteFigures{Name: fmt.Sprint("peer ", k), Test: set(0.8), Val: set(0.7)})
-		o.Peers = append(o.Peers, heddle.Traffic{Name: fmt.Sprint("peer ", k), Counts: comm.Counts{Halo: 3e6, Reduce: 2e6, Control: 1e4}, Wire: 6e6})
+		o.Figures.Sites = append(o.Figures.Sites,
+			figures.SiteFigures{Name: fmt.Sprint("peer ", k), Test: set(0.8), Val: set(0.7)})
+		o.Peers = append(o.Peers, heddle.Traffic{Name: fmt.Sprint("peer ", k),
+			Counts: comm.Counts{Halo: 3e6, Reduce: 2e6, Control: 1e4}, Wire: 6e6})
 	}
 	for k := range 2 {
-		st := train.StageResult{Stage: k, Name: train.StageName(k), Ended: true, BestRound: 47, Val: 0.8, Test: math.NaN()}
+		st := train.StageResult{Stage: k, Name: train.StageName(k), Ended: true, BestRound: 47, Val: 0.8,
+			Test: math.NaN()}
 		for r := range 500 {
 			p := train.Point{Round: r, Loss: 2 * math.Exp(-float64(r)/20), Val: math.NaN()}
 			if r%5 == 0 || r == 47 {
@@ -60,10 +64,12 @@ func sample(t *testing.T) cli.RunPage {
 // set are figures of 40 nodes.
 func set(metric figures.Value) figures.Set {
 	none := figures.Value(math.NaN())
-	return figures.Set{Rows: 40, Metric: metric, Low: metric - 0.1, High: metric + 0.1, Baseline: 0.5, Accuracy: metric, MicroF1: metric, MacroF1: 0.7,
-		AUC: none, AP: none, ECE: 0.123, Calibrated: 0.021, Confusion: [][]int64{{9, 1, 0}, {0, 20, 0}, {4, 3, 3}},
-		Classes: []figures.Class{{Name: "well", Labelled: 10, Predicted: 13, Precision: 0.69, Recall: 0.9, F1: 0.78},
-			{Name: "ill & waiting for a bed", Labelled: 20, Predicted: 24, Precision: 0.83, Recall: 1, F1: 0.91}, {Name: "gone", Labelled: 10, Predicted: 3, Precision: 1, Recall: 0.3, F1: none}}}
+	return figures.Set{Rows: 40, Metric: metric, Low: metric - 0.1, High: metric + 0.1, Baseline: 0.5, Accuracy: metric,
+		MicroF1: metric, MacroF1: 0.7, AUC: none, AP: none, ECE: 0.123, Calibrated: 0.021,
+		Confusion: [][]int64{{9, 1, 0}, {0, 20, 0}, {4, 3, 3}}, Classes: []figures.Class{{Name: "well", Labelled: 10,
+			Predicted: 13, Precision: 0.69, Recall: 0.9, F1: 0.78},
+			{Name: "ill & waiting for a bed", Labelled: 20, Predicted: 24, Precision: 0.83, Recall: 1, F1: 0.91},
+			{Name: "gone", Labelled: 10, Predicted: 3, Precision: 1, Recall: 0.3, F1: none}}}
 }
 
 // written returns the page of r.
@@ -81,16 +87,22 @@ func TestWrite(t *testing.T) {
 	if n := strings.Count(html, "<svg"); n != 4 {
 		t.Errorf("charts must be of sites, loss, accuracy and bytes (got %d)", n)
 	}
-	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %", "2 sites (north and a hospital with a very long name), simulated on one machine",
-		"names the right class of 81.2 % (95 % interval 71.2 to 91.2 %) of 40 test nodes", "Naming class ill &amp; waiting for a bed for every node would give 50.0 %",
-		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %", "divided by 0.4,", "which was fitted on validation nodes.</p>", "from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB", "80.00 %", "none", "heddle train --seed 1",
+	for _, want := range []string{"&lt;cora&gt; &amp;", "81.20 %",
+		"2 sites (north and a hospital with a very long name), simulated on one machine",
+		"names the right class of 81.2 % (95 % interval 71.2 to 91.2 %) of 40 test nodes",
+		"Naming class ill &amp; waiting for a bed for every node would give 50.0 %",
+		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %",
+		"divided by 0.4,", "which was fitted on validation nodes.</p>",
+		"from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB",
+		"80.00 %", "none", "heddle train --seed 1",
 		"a hospital with a v…", "the model ends here", "chosen round", "What left each site", "rows"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
 	}
 	// The namespaces in <svg> are names and not fetched; any other address would be.
-	for _, bad := range []string{"<script", "src=", "<link", "@import", "url(", "peer 0", "#-", "NaN", "font-family:Liberation"} {
+	for _, bad := range []string{"<script", "src=", "<link", "@import", "url(", "peer 0", "#-", "NaN",
+		"font-family:Liberation"} {
 		if strings.Contains(html, bad) {
 			t.Errorf("the page holds %q", bad)
 		}
@@ -117,10 +129,13 @@ func TestRanks(t *testing.T) {
 		return &eval.Ranks{Links: 40, MRR: mrr, Hits: map[int]float64{1: 0.21, 3: 0.32, 10: 0.43, 50: 0.54}, AUC: 0.91}
 	}
 	r.Result.Figures, r.Result.Metric, r.Result.Plan.Task.Kind, r.Result.Test = nil, "mrr", "links", 0.512
-	r.Result.Links = &links.Ranked{Val: of(0.45), Test: of(0.512), Relations: []links.Ranked{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
-		Sites: []links.Ranked{{Name: "peer 0", Val: of(0.4), Test: of(0.477)}, {Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
+	r.Result.Links = &links.Ranked{Val: of(0.45), Test: of(0.512),
+		Relations: []links.Ranked{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
+		Sites: []links.Ranked{{Name: "peer 0", Val: of(0.4), Test: of(0.477)},
+			{Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
 	html := written(t, r)
-	for _, must := range []string{"Where held-out links rank", "MRR 0.512 among random pairs", "takes", "0.6110", "sees", "0.4770", "a hospital with a very long name", "0.5330", "all together", "0.5400", "0.9100"} {
+	for _, must := range []string{"Where held-out links rank", "MRR 0.512 among random pairs", "takes", "0.6110",
+		"sees", "0.4770", "a hospital with a very long name", "0.5330", "all together", "0.5400", "0.9100"} {
 		if !strings.Contains(html, must) {
 			t.Errorf("the page has no %q", must)
 		}
@@ -136,7 +151,8 @@ func TestPage(t *testing.T) {
 	p := Page{Title: "<cora>", Lead: []string{"Joining paid: +14.4 points."}, Settings: "model: gcn\n",
 		Command: "heddle compare --config settings.yaml", Sections: []Section{
 			{Charts: Bars("Ways", "accuracy", []Bar{{"alone", 0.7, 0.65, 0.75}, {"together", 0.8, 0.78, 0.82}}),
-				Tables: []cli.Table{{Head: []string{"way", "accuracy"}, Rows: [][]string{{"each site alone", "70.1"}}}}},
+				Tables: []cli.Table{{Head: []string{"way", "accuracy"},
+					Rows: [][]string{{"each site alone", "70.1"}}}}},
 			{Title: "Site by site", Charts: Bars("Sites", "accuracy", []Bar{{"north alone", 0.7, 0.65, 0.75}}),
 				Tables: []cli.Table{{Head: []string{"site", "alone"}, Rows: [][]string{{"north", "68.2"}}}}},
 			{Title: "What the figures mean", Notes: []string{"5 runs."}}}}
@@ -144,7 +160,8 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	html := b.String()
-	for _, want := range []string{"&lt;cora&gt;", "Joining paid: &#43;14.4 points.", "each site alone", "68.2", "5 runs.", "model: gcn", "heddle compare --config"} {
+	for _, want := range []string{"&lt;cora&gt;", "Joining paid: &#43;14.4 points.", "each site alone", "68.2",
+		"5 runs.", "model: gcn", "heddle compare --config"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -166,7 +183,8 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// TestChosenAfterTheLastRound: the state after the last round has a ring, too, at its own figure; and metrics have names.
+// TestChosenAfterTheLastRound: the state after the last round has a ring, too, at its own figure; and metrics have
+// names.
 func TestChosenAfterTheLastRound(t *testing.T) {
 	r := sample(t)
 	r.Result.Stages = r.Result.Stages[1:]
@@ -174,7 +192,8 @@ func TestChosenAfterTheLastRound(t *testing.T) {
 	s.BestRound, s.Val = 500, 0.9
 	r.Result.Metric = "auc"
 	html := written(t, r)
-	for _, want := range []string{"validation AUC by round: layer 1 from 0.3 to 0.9<", "chosen round", "Its AUC is 81.2 %"} {
+	for _, want := range []string{"validation AUC by round: layer 1 from 0.3 to 0.9<", "chosen round",
+		"Its AUC is 81.2 %"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}
@@ -232,7 +251,8 @@ func TestRounds(t *testing.T) {
 }
 
 func TestBytes(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.00 kB", 9999: "10.0 kB", 999_499: "999 kB", 999_500: "1.00 MB", 1_782_000_000: "1.78 GB"} {
+	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.00 kB", 9999: "10.0 kB", 999_499: "999 kB",
+		999_500: "1.00 MB", 1_782_000_000: "1.78 GB"} {
 		if got := cli.Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %s, must be %s", n, got, want)
 		}

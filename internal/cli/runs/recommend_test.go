@@ -23,7 +23,8 @@ import (
 func TestRecommend(t *testing.T) {
 	g := graphtest.Communities(40, 2, 4, 0.9, rng.New(1))
 	g.Labels.Names = []string{"names", "of", "classes", "that", "links", "have", "not"}[:g.Labels.Classes]
-	p, err := plan.Read([]byte("method: full-batch\npeers: 1\ntask: links\nfull_batch: {hidden: 4, rounds: 5, link_holdout: [0.1, 0.1]}"), nil, nil)
+	p, err := plan.Read([]byte("method: full-batch\npeers: 1\ntask: links\nfull_batch: {hidden: 4, rounds: 5, "+
+		"link_holdout: [0.1, 0.1]}"), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,8 @@ func TestRecommend(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := (cli.Output{}).Print(&text, r, shards); err != nil || !strings.Contains(text.String(), "test links: MRR ") {
+	if err := (cli.Output{}).Print(&text, r, shards); err != nil ||
+		!strings.Contains(text.String(), "test links: MRR ") {
 		t.Errorf("what is printed is %q (%v), must have the ranks of test links", text.String(), err)
 	}
 	parts := filepath.Join(dir, "parts")
@@ -71,7 +73,8 @@ func TestRecommend(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	if len(lines) != 5 || lines[0] != "node,relation,rank,other,score" || !strings.HasPrefix(lines[1], "7,,1,") || !strings.HasPrefix(lines[4], "3,,2,") {
+	if len(lines) != 5 || lines[0] != "node,relation,rank,other,score" || !strings.HasPrefix(lines[1], "7,,1,") ||
+		!strings.HasPrefix(lines[4], "3,,2,") {
 		t.Errorf("the file is %q, must have two links of 7, then of 3", lines)
 	}
 	arrays := filepath.Join(dir, "new.npz")
@@ -94,7 +97,8 @@ func TestRecommend(t *testing.T) {
 			t.Errorf("line %d is %q, must be of rank %d and score %v as in %s", k+1, line, rank[k], score[k], arrays)
 		}
 	}
-	for _, bad := range [][]string{{}, {"--shard", part, "--k", "0"}, {"--shard", part, "--node", "400"}, {"--shard", part, "--type", "drug"}, {"--shard", part, "--relation", "takes"}} {
+	for _, bad := range [][]string{{}, {"--shard", part, "--k", "0"}, {"--shard", part, "--node", "400"},
+		{"--shard", part, "--type", "drug"}, {"--shard", part, "--relation", "takes"}} {
 		if out, err := run(bad...); err == nil {
 			t.Errorf("%q is accepted and prints %q, must be refused", bad, out)
 		}

@@ -43,16 +43,18 @@ func simulated(t *testing.T, args ...string) Result {
 	return r
 }
 
-// With all phones there, every byte is that of the formula, every phone is in every sum, and the accuracy is that of pooled
-// data. A second run is the same but for the processor.
+// With all phones there, every byte is that of the formula, every phone is in every sum, and the accuracy is that of
+// pooled data. A second run is the same but for the processor.
 func TestEverybody(t *testing.T) {
 	args := []string{"--phones", "60", "--rounds", "2", "--all-rounds", "--least-leaves", "10"}
 	one := simulated(t, args...)
 	o := one.Runs[0]
-	if o.Bytes.Shares != o.Formula.Shares || o.Bytes.Sums != o.Formula.Sums || o.Bytes.Lost != 0 || o.Bytes.Shares == 0 {
+	if o.Bytes.Shares != o.Formula.Shares || o.Bytes.Sums != o.Formula.Sums || o.Bytes.Lost != 0 ||
+		o.Bytes.Shares == 0 {
 		t.Errorf("bytes must be those of the formula, %+v (got %+v)", o.Formula, o.Bytes)
 	}
-	config, err := (&command{settings: settings{seed: 1}, rounds: 2, hops: 2, target: "labels"}).config(generated(3, 60, 0.3, 1))
+	config, err := (&command{settings: settings{seed: 1}, rounds: 2, hops: 2, target: "labels"}).config(generated(3, 60,
+		0.3, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +65,8 @@ func TestEverybody(t *testing.T) {
 		shares, sums = shares+60*a.SentBytes(n), sums+60*a.FetchedBytes(n)
 	}
 	if o.Bytes.Shares != shares || o.Bytes.Sums != sums || o.Exchanges != len(numbers) || o.Rounds != 2 {
-		t.Errorf("%d exchanges of %d and %d bytes in 2 rounds must be so (got %d, %+v, %d rounds)", len(numbers), shares, sums, o.Exchanges, o.Bytes, o.Rounds)
+		t.Errorf("%d exchanges of %d and %d bytes in 2 rounds must be so (got %d, %+v, %d rounds)", len(numbers),
+			shares, sums, o.Exchanges, o.Bytes, o.Rounds)
 	}
 	if o.Counted != 1 || o.WakeUps != 1 || math.Abs(o.Accuracy-one.Pooled) > 0.01 {
 		t.Errorf("all phones must be in all sums and the accuracy within 0.01 of %.3f (got %+v)", one.Pooled, o)
@@ -75,33 +78,38 @@ func TestEverybody(t *testing.T) {
 	}
 }
 
-// Where the sites know the edges between members, accuracy is that of pooled data with all of them, for phones with a graph and
-// for phones of one node; every byte is that of the formula, also of phones that come and go.
+// Where the sites know the edges between members, accuracy is that of pooled data with all of them, for phones with a
+// graph and for phones of one node; every byte is that of the formula, also of phones that come and go.
 func TestEdges(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := dataset.Write(dir, generated(1, 8, 0.3, 1).pooled); err != nil {
 		t.Fatal(err)
 	}
-	for name, args := range map[string][]string{"graphs": {"--edges"}, "one node": {"--single"}, "one node, by day": {"--single", "--trace", "day", "--deadline", "3m"}} {
-		r := simulated(t, append(args, "--data", dir, "--sites", "2", "--rounds", "2", "--all-rounds", "--labelled", "0.3", "--least-leaves", "2")...)
+	for name, args := range map[string][]string{"graphs": {"--edges"}, "one node": {"--single"},
+		"one node, by day": {"--single", "--trace", "day", "--deadline", "3m"}} {
+		r := simulated(t, append(args, "--data", dir, "--sites", "2", "--rounds", "2", "--all-rounds", "--labelled",
+			"0.3", "--least-leaves", "2")...)
 		o := r.Runs[0]
 		if o.Bytes.Shares != o.Formula.Shares || o.Bytes.Sums != o.Formula.Sums || o.Bytes.Shares == 0 {
 			t.Errorf("%s: bytes are %+v, must be those of the formula, %+v", name, o.Bytes, o.Formula)
 		}
 		if all := len(args) < 3; all && math.Abs(o.Accuracy-r.Joined) > 0.005 {
-			t.Errorf("%s: accuracy is %.4f, must be that of pooled data with all edges, %.4f", name, o.Accuracy, r.Joined)
+			t.Errorf("%s: accuracy is %.4f, must be that of pooled data with all edges, %.4f", name, o.Accuracy,
+				r.Joined)
 		} else if all != (o.Counted == 1) {
 			t.Errorf("%s: %.2f of the phones are in a sum, all must be if and only if they are there", name, o.Counted)
 		}
 		if single := args[0] == "--single"; single != (r.Phones > 200) || o.Exchanges != 12+4 {
-			t.Errorf("%s: %d phones of %d nodes in %d exchanges, must be 16: those of two rounds, and four hops", name, r.Phones, r.Nodes, o.Exchanges)
+			t.Errorf("%s: %d phones of %d nodes in %d exchanges, must be 16: those of two rounds, and four hops", name,
+				r.Phones, r.Nodes, o.Exchanges)
 		}
 	}
 }
 
 // Phones that come and go cost their part of some sums and little accuracy. With fewer phones fewer bytes travel.
 func TestComeAndGo(t *testing.T) {
-	r := simulated(t, "--phones", "150", "--trace", "day", "--deadline", "3m", "--participation", "1,0.5", "--least-leaves", "10", "--rounds", "2")
+	r := simulated(t, "--phones", "150", "--trace", "day", "--deadline", "3m", "--participation", "1,0.5",
+		"--least-leaves", "10", "--rounds", "2")
 	all, half := r.Runs[0], r.Runs[1]
 	if all.Counted >= 0.9 || all.Counted < 0.2 || half.Counted >= all.Counted {
 		t.Errorf("phones in a sum: %.2f and, of half of them, %.2f", all.Counted, half.Counted)
@@ -200,7 +208,8 @@ func TestTimeIsThatOfWaiting(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o, err := simulate(t.Context(), c, m, settings{trace: "always", deadline: time.Hour, quorum: 1, least: 2, participation: 1, seed: 1, links: &link})
+			o, err := simulate(t.Context(), c, m, settings{trace: "always", deadline: time.Hour, quorum: 1, least: 2,
+				participation: 1, seed: 1, links: &link})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -285,7 +294,8 @@ func TestTable(t *testing.T) {
 	if err := c.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"3 sites and 30 phones, generated:", "phones that take part, %  100.0   80.0", "between sites, MB"} {
+	for _, want := range []string{"3 sites and 30 phones, generated:", "phones that take part, %  100.0   80.0",
+		"between sites, MB"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the table must have %q:\n%s", want, out.String())
 		}
@@ -301,7 +311,8 @@ func TestInterrupt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := simulate(ctx, c, m, settings{trace: "always", deadline: time.Hour, quorum: 1, least: 2, participation: 1}); err == nil {
+	if _, err := simulate(ctx, c, m,
+		settings{trace: "always", deadline: time.Hour, quorum: 1, least: 2, participation: 1}); err == nil {
 		t.Error("no error")
 	}
 }

@@ -47,8 +47,8 @@ func listens(t *testing.T, at ...string) node.Config {
 	return node.Config{Identity: id, Listen: at}
 }
 
-// Phones that meet sites over QUIC on loopback, behind slow links, take as long as the simulation says, to a tenth, in the
-// median of three runs: members sleep for most of the time, and so a busy machine changes it little.
+// Phones that meet sites over QUIC on loopback, behind slow links, take as long as the simulation says, to a tenth, in
+// the median of three runs: members sleep for most of the time, and so a busy machine changes it little.
 func TestTimeOverQUIC(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("SKIPPED: takes half a minute; HEDDLE_LONG=1 runs it")
@@ -60,7 +60,8 @@ func TestTimeOverQUIC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := simulate(t.Context(), c, m, settings{trace: "always", deadline: time.Hour, quorum: 1, least: 2, participation: 1, seed: 1, links: &link})
+	o, err := simulate(t.Context(), c, m,
+		settings{trace: "always", deadline: time.Hour, quorum: 1, least: 2, participation: 1, seed: 1, links: &link})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +109,8 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 			t.Fatal(err)
 		}
 		defer server.Close()
-		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: server.Addrs()})
+		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(),
+			Addrs: server.Addrs()})
 	}
 	uplinks := make([]comm.Transport, phones)
 	for p := range uplinks {

@@ -98,7 +98,9 @@ func imageOf(binary, version, processor string) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(files)), nil },
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(files)), nil
+	},
 		tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
@@ -117,8 +119,8 @@ func imageOf(binary, version, processor string) (v1.Image, error) {
 		User: fmt.Sprintf("%d:%d", user, user), WorkingDir: "/" + home, Entrypoint: []string{"/" + program},
 		Env:          []string{"PATH=/usr/local/bin", "HOME=/" + home},
 		ExposedPorts: map[string]struct{}{"4001/udp": {}, "4001/tcp": {}},
-		Labels: map[string]string{"org.opencontainers.image.title": "Heddle", "org.opencontainers.image.version": version,
-			"org.opencontainers.image.licenses": "Apache-2.0"},
+		Labels: map[string]string{"org.opencontainers.image.title": "Heddle",
+			"org.opencontainers.image.version": version, "org.opencontainers.image.licenses": "Apache-2.0"},
 	}
 	return mutate.ConfigFile(image, config)
 }
@@ -139,12 +141,14 @@ func archive(binary string) ([]byte, error) {
 		if text == nil {
 			kind = tar.TypeDir
 		}
-		if err = w.WriteHeader(&tar.Header{Name: name, Typeflag: kind, Mode: mode, Uid: owner, Gid: owner, Size: int64(len(text)), ModTime: time.Unix(0, 0)}); err == nil {
+		if err = w.WriteHeader(&tar.Header{Name: name, Typeflag: kind, Mode: mode, Uid: owner, Gid: owner,
+			Size: int64(len(text)), ModTime: time.Unix(0, 0)}); err == nil {
 			_, err = w.Write(text)
 		}
 	}
 	add("etc/", 0o755, 0, nil)
-	add("etc/passwd", 0o644, 0, fmt.Appendf(nil, "root:x:0:0:root:/:/none\npeer:x:%d:%d:peer:/%s:/none\n", user, user, home))
+	add("etc/passwd", 0o644, 0, fmt.Appendf(nil, "root:x:0:0:root:/:/none\npeer:x:%d:%d:peer:/%s:/none\n", user, user,
+		home))
 	add("etc/group", 0o644, 0, fmt.Appendf(nil, "root:x:0:\npeer:x:%d:\n", user))
 	for _, dir := range []string{"usr/", "usr/local/", "usr/local/bin/"} {
 		add(dir, 0o755, 0, nil)

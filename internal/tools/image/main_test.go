@@ -34,7 +34,8 @@ func built(t *testing.T, dir string) map[string]v1.Image {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Platform == nil || m.Platform.OS != "linux" || m.Annotations["org.opencontainers.image.ref.name"] != "test" {
+		if m.Platform == nil || m.Platform.OS != "linux" ||
+			m.Annotations["org.opencontainers.image.ref.name"] != "test" {
 			t.Errorf("%+v", m)
 		}
 		all[m.Platform.Architecture] = image
@@ -97,7 +98,8 @@ func TestImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c := config.Config; c.User != "65532:65532" || c.WorkingDir != "/data" || len(c.Entrypoint) != 1 || config.Architecture != processor {
+		if c := config.Config; c.User != "65532:65532" || c.WorkingDir != "/data" || len(c.Entrypoint) != 1 ||
+			config.Architecture != processor {
 			t.Errorf("%s: %+v", processor, c)
 		}
 		root := unpack(t, image)
@@ -106,7 +108,8 @@ func TestImage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if libraries, err := f.ImportedLibraries(); f.Machine != machines[processor] || err != nil || len(libraries) > 0 {
+		if libraries, err := f.ImportedLibraries(); f.Machine != machines[processor] || err != nil ||
+			len(libraries) > 0 {
 			t.Errorf("%s: a program for %v that needs %v, %v", processor, f.Machine, libraries, err)
 		}
 		f.Close()
@@ -130,7 +133,8 @@ func inside(t *testing.T, root, program string) {
 	script := `mount --bind "$1" "$1" && mount --bind "$1/data" "$1/data" && mount -o remount,ro,bind "$1" && shift &&
 		exec chroot --userspec=65532:65532 "$@"`
 	run := func(args ...string) (string, error) {
-		c := exec.Command("unshare", append([]string{"--mount", "sh", "-c", script, "sh", root, root, program}, args...)...)
+		c := exec.Command("unshare", append([]string{"--mount", "sh", "-c", script, "sh", root, root, program},
+			args...)...)
 		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=/data"}
 		text, err := c.CombinedOutput()
 		return string(text), err
@@ -157,7 +161,8 @@ func emulated(t *testing.T, binary string) {
 		t.Log("SKIPPED: running the entrypoint of arm64: no qemu-aarch64-static")
 		return
 	}
-	if text, err := exec.Command(qemu, "-cpu", "max", binary, "--version").CombinedOutput(); err != nil || !strings.HasPrefix(string(text), "peer version") {
+	if text, err := exec.Command(qemu, "-cpu", "max", binary, "--version").CombinedOutput(); err != nil ||
+		!strings.HasPrefix(string(text), "peer version") {
 		t.Errorf("arm64: %v: %s", err, text)
 	}
 }

@@ -81,8 +81,8 @@ func Start(t *testing.T) *Browser {
 	return b
 }
 
-// look opens the page in a view, and returns the value of an expression in JavaScript there, which may be a promise. ready is
-// what is true on the page, in JavaScript, once all is there.
+// look opens the page in a view, and returns the value of an expression in JavaScript there, which may be a promise.
+// ready is what is true on the page, in JavaScript, once all is there.
 func look[T any](b *Browser, url, ready string, v View, expression string) (value T, err error) {
 	ctx, cancel := context.WithTimeout(b.ctx, wait)
 	defer cancel()
@@ -102,10 +102,12 @@ func (b *Browser) open(ctx context.Context, url, ready string, v View) error {
 		media = "print"
 	}
 	_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride,
-		emulation.SetDeviceMetricsOverrideParams{Width: v.Width, Height: 844, DeviceScaleFactor: 1, Mobile: v.Width < 600})
+		emulation.SetDeviceMetricsOverrideParams{Width: v.Width, Height: 844, DeviceScaleFactor: 1,
+			Mobile: v.Width < 600})
 	if err == nil {
 		_, err = chromedp.Call(ctx, emulation.SetEmulatedMedia,
-			emulation.SetEmulatedMediaParams{Media: media, Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+			emulation.SetEmulatedMediaParams{Media: media,
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
 	}
 	if err == nil {
 		err = chromedp.Do(ctx, chromedp.Navigate(url))
@@ -118,8 +120,8 @@ func (b *Browser) open(ctx context.Context, url, ready string, v View) error {
 	return err
 }
 
-// faults lists, in JavaScript, what cannot be read: what stands out of the window or of its chart, tables of few columns that
-// are wider than the window, charts and pictures without a text, and letters of a chart on one another.
+// faults lists, in JavaScript, what cannot be read: what stands out of the window or of its chart, tables of few
+// columns that are wider than the window, charts and pictures without a text, and letters of a chart on one another.
 const faults = `(() => {
 	const list = [], root = document.documentElement, cut = e => e.textContent.trim().slice(0, 40);
 	if (root.scrollWidth > root.clientWidth) list.push("the page is " + root.scrollWidth + " pixels wide, in a window of " + root.clientWidth);
@@ -158,8 +160,8 @@ const faults = `(() => {
 // violations runs axe-core, in JavaScript.
 const violations = `axe.run().then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + v.help + ": " + n.html.slice(0, 120))))`
 
-// Check opens the page at url in all Views, and as it is printed, and reports what cannot be read there. ready is what is true on the page, in
-// JavaScript, once all is there.
+// Check opens the page at url in all Views, and as it is printed, and reports what cannot be read there. ready is what
+// is true on the page, in JavaScript, once all is there.
 func (b *Browser) Check(t *testing.T, url, ready string) {
 	t.Helper()
 	for _, v := range append(slices.Clone(Views), paper) {
@@ -184,7 +186,8 @@ func (b *Browser) Check(t *testing.T, url, ready string) {
 // Texts returns the texts of the elements that a CSS selector matches, once ready is true.
 func (b *Browser) Texts(t *testing.T, url, ready, selector string) []string {
 	t.Helper()
-	all, err := look[[]string](b, url, ready, Views[0], fmt.Sprintf("[...document.querySelectorAll(%q)].map(e => e.textContent.trim())", selector))
+	all, err := look[[]string](b, url, ready, Views[0],
+		fmt.Sprintf("[...document.querySelectorAll(%q)].map(e => e.textContent.trim())", selector))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,42 +15,48 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// TestPagesInABrowser looks at the pages that the program writes, on a phone and on a desk, light and dark, by eye and by
-// ear. With HEDDLE_WRITE=1 it makes the pictures of docs/screenshots.
+// TestPagesInABrowser looks at the pages that the program writes, on a phone and on a desk, light and dark, by eye and
+// by ear. With HEDDLE_WRITE=1 it makes the pictures of docs/screenshots.
 func TestPagesInABrowser(t *testing.T) {
 	b := Start(t)
 	data, dir := sites(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "train", "--data", data, "--policy", "by-column", "-q", "-o", at("run"))
-	must(t, "compare", "--data", data, "--method", "layer-wise", "--rounds", "5", "--seeds", "2", "-q", "-o", at("compare"))
-	must(t, "predict", "--model", at("run/model.safetensors"), "--data", data, "--out", at("p.csv"), "--report", at("predictions.html"))
-	must(t, "partition", "--data", data, "--policy", "by-column", "--out", at("parts"), "--report", at("partition.html"))
+	must(t, "compare", "--data", data, "--method", "layer-wise", "--rounds", "5", "--seeds", "2", "-q", "-o",
+		at("compare"))
+	must(t, "predict", "--model", at("run/model.safetensors"), "--data", data, "--out", at("p.csv"), "--report",
+		at("predictions.html"))
+	must(t, "partition", "--data", data, "--policy", "by-column", "--out", at("parts"), "--report",
+		at("partition.html"))
 	for _, name := range []string{"run/report.html", "compare/compare.html", "predictions.html", "partition.html"} {
 		t.Run(name, func(t *testing.T) { b.Check(t, "file://"+at(name), "true") })
 	}
 	if os.Getenv("HEDDLE_WRITE") != "" {
-		b.Screenshots(t, "file://"+at("run/report.html"), "true", filepath.Join(root, "docs", "screenshots", "report"), 1500)
+		b.Screenshots(t, "file://"+at("run/report.html"), "true", filepath.Join(root, "docs", "screenshots", "report"),
+			1500)
 	}
 }
 
-// TestLivePageInABrowser looks at the live page while a site waits for another one, and while they train. With HEDDLE_WRITE=1
-// it makes the pictures of docs/screenshots.
+// TestLivePageInABrowser looks at the live page while a site waits for another one, and while they train. With
+// HEDDLE_WRITE=1 it makes the pictures of docs/screenshots.
 func TestLivePageInABrowser(t *testing.T) {
 	b := Start(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "partition", "--data", sites(t), "--policy", "by-column", "--out", at("parts"))
-	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(testenv.FreePorts(t, 3)), "--method", "layer-wise",
-		"--rounds", "100000", "--patience", "0", "--hidden", "4"}
+	plan := []string{"plan", "--out", at("plan.yaml"), "--port", fmt.Sprint(testenv.FreePorts(t, 3)), "--method",
+		"layer-wise", "--rounds", "100000", "--patience", "0", "--hidden", "4"}
 	for r := range 3 {
-		plan = append(plan, fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(must(t, "init", "--identity", at(fmt.Sprint("key-", r))))))
+		plan = append(plan, fmt.Sprintf("site-%d=%s@127.0.0.1", r,
+			strings.TrimSpace(must(t, "init", "--identity", at(fmt.Sprint("key-", r))))))
 	}
 	must(t, plan...)
 	address := "127.0.0.1:" + fmt.Sprint(testenv.FreePorts(t, 1))
 	url := "http://" + address
 	join := func(r int, more ...string) {
-		start(t, append([]string{"join", "-q", "--plan", at("plan.yaml"), "--identity", at(fmt.Sprint("key-", r)), "--shard", at(fmt.Sprint("parts/part-", r)),
-			"--out", at(fmt.Sprint("out-", r)), "--wait", "5m"}, more...)...)
+		start(t, append([]string{"join", "-q", "--plan", at("plan.yaml"), "--identity", at(fmt.Sprint("key-", r)),
+			"--shard", at(fmt.Sprint("parts/part-", r)), "--out", at(fmt.Sprint("out-", r)), "--wait", "5m"},
+			more...)...)
 	}
 	join(0, "--http", address, "--audit", at("audit"))
 	join(1)
@@ -65,9 +71,11 @@ func TestLivePageInABrowser(t *testing.T) {
 	live := `document.getElementById("link").textContent == "Live."`
 	b.Check(t, url, live+` && document.getElementById("state").textContent.startsWith("Waiting")`)
 	join(2)
-	trains := live + ` && document.querySelectorAll("#curves svg").length == 2 && document.querySelectorAll("#sent svg").length == 1`
+	trains := live +
+		` && document.querySelectorAll("#curves svg").length == 2 && document.querySelectorAll("#sent svg").length == 1`
 	b.Check(t, url, trains)
-	if rows := b.Texts(t, url, trains, "#map tbody tr"); strings.Join(rows, "; ") != "site-0is this site; site-1is connected; site-2is connected" {
+	if rows := b.Texts(t, url, trains, "#map tbody tr"); strings.Join(rows, "; ") != "site-0is this site; "+
+		"site-1is connected; site-2is connected" {
 		t.Errorf("the federation is %q", rows)
 	}
 	if os.Getenv("HEDDLE_WRITE") != "" {
@@ -75,8 +83,8 @@ func TestLivePageInABrowser(t *testing.T) {
 	}
 }
 
-// TestSchema: the schema of results is one of JSON Schema, and a run's result is by it. Tests of the program check all modes by
-// the part of JSON Schema that it uses.
+// TestSchema: the schema of results is one of JSON Schema, and a run's result is by it. Tests of the program check all
+// modes by the part of JSON Schema that it uses.
 func TestSchema(t *testing.T) {
 	read := func(path string) any {
 		text, err := os.ReadFile(path)
@@ -91,7 +99,8 @@ func TestSchema(t *testing.T) {
 	}
 	c := jsonschema.NewCompiler()
 	c.AssertFormat()
-	if err := c.AddResource("result.schema.json", read(filepath.Join(root, "docs/reference/result.schema.json"))); err != nil {
+	if err := c.AddResource("result.schema.json",
+		read(filepath.Join(root, "docs/reference/result.schema.json"))); err != nil {
 		t.Fatal(err)
 	}
 	schema, err := c.Compile("result.schema.json")

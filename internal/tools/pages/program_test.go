@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		peer = filepath.Join(dir, "heddle")
 		var text []byte
-		if text, err = exec.Command("go", "build", "-C", root, "-o", peer, "./cmd/heddle").CombinedOutput(); err != nil {
+		if text, err = exec.Command("go", "build", "-C", root, "-o", peer,
+			"./cmd/heddle").CombinedOutput(); err != nil {
 			err = fmt.Errorf("%w: %s", err, text)
 		}
 	}
@@ -70,7 +71,8 @@ func start(t *testing.T, args ...string) {
 func sites(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "sites")
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1}, rng.New(3))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Sites: 3, Classes: 4, Columns: 80, Train: 0.1, Val: 0.1},
+		rng.New(3))
 	if err := dataset.Write(dir, g); err != nil {
 		t.Fatal(err)
 	}
