@@ -1,5 +1,5 @@
-// Package disclosure says what a site sends to whom in a run by a plan, before the run, and judges it by the site's
-// policy.
+// Package disclosure has what members agree on before a run by a plan: what each sends to whom, judged by the site's
+// policy, and the terms of their sessions.
 package disclosure
 
 import (

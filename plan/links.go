@@ -8,17 +8,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train/links"
-	trainlinks "github.com/heddle-gnn/heddle/train/links"
 )
 
 // links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
-func (p Plan) links(t task, errs *faults) *trainlinks.Config {
+func (p Plan) links(t task, errs *faults) *links.Config {
 	if !p.Task.Links() {
 		return nil
 	}
 	*errs = append(*errs, t.fault)
 	l := p.Gradient().Links
-	c := &trainlinks.Config{Relations: p.Task.Relations, Negatives: l.Negatives, Near: l.NegativesFrom == "near"}
+	c := &links.Config{Relations: p.Task.Relations, Negatives: l.Negatives, Near: l.NegativesFrom == "near"}
 	if copy(c.HeldOut[:], l.LinkHoldout); len(l.LinkHoldout) != 2 {
 		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(l.LinkHoldout))
 		c.HeldOut = [2]float64{0.05, 0.1}
@@ -31,11 +30,11 @@ func (p Plan) links(t task, errs *faults) *trainlinks.Config {
 }
 
 // Links returns what the peer that holds s learns of links by p, which is of task links, or all faults of p.
-func (p Plan) Links(s *shard.Shard) (trainlinks.Config, error) {
+func (p Plan) Links(s *shard.Shard) (links.Config, error) {
 	_, err := p.Identify(s)
 	c := p.links(p.taskOf(s), new(faults))
 	if c == nil {
-		return trainlinks.Config{}, err
+		return links.Config{}, err
 	}
 	return *c, err
 }

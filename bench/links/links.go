@@ -24,7 +24,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train/links"
-	training "github.com/heddle-gnn/heddle/train/links"
 )
 
 // About is what the page of this experiment begins with.
@@ -261,7 +260,7 @@ func export(path string, g *graph.Graph, seed uint64) error {
 	for _, l := range c.Links {
 		fmt.Fprint(w, names[l.Split], " ", l.At, " ", l.Other)
 		if l.Split != graph.Train {
-			for _, id := range d.Rivals(nil, training.HeldOut(seed), l, training.Rivals) {
+			for _, id := range d.Rivals(nil, links.HeldOut(seed), l, links.Rivals) {
 				fmt.Fprint(w, " ", id)
 			}
 		}
