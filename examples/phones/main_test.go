@@ -42,7 +42,7 @@ func TestArm(t *testing.T) {
 	var members []node.Member
 	// One closed form without random features: with them the systems are so badly conditioned here that processors
 	// which round differently find weights further apart than peers take from one another.
-	text := "experimental: {random_features: 0}\nmembers:\n"
+	text := "class_means: {experimental: {random_features: 0}}\nmembers:\n"
 	for r, name := range []string{"phone-a", "phone-b", "site"} {
 		id, err := program(r).Output()
 		if err != nil {
