@@ -69,12 +69,12 @@ func TestLivePageInABrowser(t *testing.T) {
 		}
 	}
 	live := `document.getElementById("link").textContent == "Live."`
-	b.Check(t, url, live+` && document.getElementById("state").textContent.startsWith("Waiting")`)
+	b.Check(t, url, live+` && document.querySelector("main .lead").textContent.startsWith("Waiting")`)
 	join(2)
-	trains := live +
-		` && document.querySelectorAll("#curves svg").length == 2 && document.querySelectorAll("#sent svg").length == 1`
+	trains := live + ` && [...document.querySelectorAll("h2")].some(h => h.textContent == "Learning curves")` +
+		` && document.querySelectorAll("main .charts svg").length >= 4` // the map, two curves, bytes
 	b.Check(t, url, trains)
-	if rows := b.Texts(t, url, trains, "#map tbody tr"); strings.Join(rows, "; ") != "site-0is this site; "+
+	if rows := b.Texts(t, url, trains, `[aria-label="Sites"] tbody tr`); strings.Join(rows, "; ") != "site-0is this site; "+
 		"site-1is connected; site-2is connected" {
 		t.Errorf("the federation is %q", rows)
 	}
