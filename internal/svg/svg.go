@@ -269,7 +269,8 @@ func Ticks(low, high float64) (all []Tick) {
 			step *= more
 		}
 	}
-	for k := math.Ceil(low/step - 1e-9); k*step <= high+1e-9*step; k++ {
+	// + 0 makes 0 of −0.
+	for k := math.Ceil(low/step-1e-9) + 0; k*step <= high+1e-9*step; k++ {
 		all = append(all, Tick{k * step, strconv.FormatFloat(math.Round(k*step*1e9)/1e9, 'g', -1, 64)})
 	}
 	return all

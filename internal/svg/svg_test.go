@@ -16,7 +16,7 @@ func TestTicks(t *testing.T) {
 		}
 		for _, one := range all {
 			if one.Value < c[0]-1e-9 || one.Value > c[1]+1e-9 || len(one.Text) > 7 ||
-				strings.Contains(one.Text, ".") && strings.HasSuffix(one.Text, "0") {
+				strings.Contains(one.Text, ".") && strings.HasSuffix(one.Text, "0") || one.Text == "-0" {
 				t.Errorf("%v: tick %+v", c, one)
 			}
 		}
