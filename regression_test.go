@@ -1,7 +1,6 @@
 package heddle
 
 import (
-	"context"
 	"math"
 	"path/filepath"
 	"slices"
@@ -11,15 +10,13 @@ import (
 	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/minibatch"
-	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // priced is a graph of n nodes whose target, far from 0 and of two columns where several says so, follows from their
@@ -218,44 +215,22 @@ func TestUnitsOfAFinishedRun(t *testing.T) {
 		p := read(t, "method: "+method+"\nmodel: sage\nrounds: 3")
 		store := &checkpoint.Store{Dir: t.TempDir()}
 		var units [2][]graph.Unit
+		m, err := p.Configure(s)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for k := range units {
-			var one interface {
-				Run(context.Context, *comm.Group, comm.Reducer) error
-				Resume() (bool, error)
-			}
-			var m *nn.Model
-			var err error
-			if method == plan.FullBatch {
-				c, bad := p.EndToEnd(s)
-				if m, err = c.NewModel(); bad != nil || err != nil {
-					t.Fatal(bad, err)
-				}
-				trainer, bad := fullbatch.New(c, s, m)
-				if bad != nil {
-					t.Fatal(bad)
-				}
-				trainer.Checkpoints, one = store, trainer
-			} else {
-				c, bad := p.Sampled(s)
-				if m, err = c.NewModel(); bad != nil || err != nil {
-					t.Fatal(bad, err)
-				}
-				trainer, bad := minibatch.New(c, s, m)
-				if bad != nil {
-					t.Fatal(bad)
-				}
-				trainer.Checkpoints, one = store, trainer
-			}
+			at := &train.Place{Checkpoints: store}
 			if k == 0 {
-				g := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
-				if err := one.Run(t.Context(), g, g); err != nil {
-					t.Fatal(err)
-				}
-				g.Close()
-			} else if done, err := one.Resume(); !done || err != nil {
-				t.Fatalf("%s: %t, %v", method, done, err)
+				at.Group = comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+				at.Sums = at.Group
+				defer at.Group.Close()
 			}
-			units[k] = m.Spec.Units
+			got, err := m.Train(t.Context(), at, s)
+			if err != nil || got == nil {
+				t.Fatalf("%s: %v, %v", method, got, err)
+			}
+			units[k] = got.Model.Spec.Units
 		}
 		if len(units[0]) != 2 || !slices.Equal(units[0], units[1]) {
 			t.Errorf("%s: units %v of the run, %v when it is taken up", method, units[0], units[1])

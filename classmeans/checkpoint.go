@@ -32,9 +32,6 @@ type header struct {
 	Unconnected bool         `json:"unconnected,omitempty"` // closed.Layout.Unconnected
 }
 
-// Resume implements session.Trainer.
-func (t *Trainer) Resume() (done bool, err error) { return t.RunState.Resume(t) }
-
 // Keep implements train.Kept.
 func (t *Trainer) Keep(c *train.Checkpoint) error {
 	c.F32["equations/sums"], c.F32["means/statistics"] = t.parts, t.stats.Data

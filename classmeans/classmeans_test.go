@@ -486,7 +486,7 @@ func TestResume(t *testing.T) {
 				t.Fatal(err)
 			}
 			setup(0, tr)
-			if done, err := tr.Resume(); !done || err != nil || tr.Model() == nil {
+			if done, err := tr.Resume(tr); !done || err != nil || tr.Model() == nil {
 				t.Errorf("the final model is taken up: %t, %v", done, err)
 			}
 		}

@@ -83,7 +83,7 @@ func TestRowsThatDoNotCrossAreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		again.Checkpoints = store[rank]
-		if done, err := again.Resume(); !done || err != nil {
+		if done, err := again.Resume(again); !done || err != nil {
 			t.Fatalf("the finished run must be taken up again (got %t, %v)", done, err)
 		}
 		for _, m := range []*Trainer{tr, again} {

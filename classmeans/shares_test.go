@@ -79,7 +79,7 @@ func TestLogitsMoveToSharesOfSites(t *testing.T) {
 			t.Fatal(err)
 		}
 		again.Checkpoints = store[rank]
-		if done, err := again.Resume(); !done || err != nil {
+		if done, err := again.Resume(again); !done || err != nil {
 			t.Fatalf("the finished run must be taken up again (got %t, %v)", done, err)
 		}
 		logits, err := infer.Graph(again.Model(), shards[rank].Alone())

@@ -405,7 +405,7 @@ func resumeAtTheEnd(t *testing.T, c Config, shards []*shard.Shard, dir string, w
 		t.Fatal(err)
 	}
 	alone.Checkpoints = &checkpoint.Store{Dir: dir + "/0"}
-	if done, err := alone.Resume(); err != nil || !done || !alone.Done() {
+	if done, err := alone.Resume(alone); err != nil || !done || !alone.Done() {
 		t.Fatalf("a final model is not taken up: %v", err)
 	}
 	for r, tr := range append(again, alone) {

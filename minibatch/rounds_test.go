@@ -84,7 +84,8 @@ func interrupted(t *testing.T, kind string) {
 		t.Fatal(err)
 	}
 	alone.Checkpoints = &checkpoint.Store{Dir: dir + "/0"}
-	if done, err := alone.Resume(); err != nil || !done || !alone.Done() || alone.Logits().Rows != shards[0].Owned {
+	if done, err := alone.Resume(alone); err != nil || !done || !alone.Done() ||
+		alone.Logits().Rows != shards[0].Owned {
 		t.Errorf("a final model is not taken up: %t, %v", done, err)
 	}
 }

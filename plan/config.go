@@ -132,15 +132,6 @@ func numbered(s *shard.Shard) bool {
 // Layerwise returns the configuration of the peer that holds s with method layer-wise, or all faults of p.
 func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(p.taskOf(s)) }
 
-// EndToEnd returns the configuration of the peer that holds s with method full-batch, or
-// all faults of p.
-func (p Plan) EndToEnd(s *shard.Shard) (fullbatch.Config, error) {
-	return p.endToEndConfig(p.taskOf(s))
-}
-
-// Sampled returns the configuration of the peer that holds s with method mini-batch, or all faults of p.
-func (p Plan) Sampled(s *shard.Shard) (minibatch.Config, error) { return p.sampledConfig(p.taskOf(s)) }
-
 // ClosedForm returns the configuration of the peer that holds s in rounds of class means, or all
 // faults of p.
 func (p Plan) ClosedForm(s *shard.Shard) (classmeans.Config, error) {

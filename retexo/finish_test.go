@@ -90,7 +90,7 @@ func TestEndsWithTheBestStage(t *testing.T) {
 			}
 			again := trainersOf(t, c, shards)[1]
 			again.Checkpoints = store(1)
-			if done, err := again.Resume(); !done || err != nil {
+			if done, err := again.Resume(again); !done || err != nil {
 				t.Fatalf("%t, %v", done, err)
 			}
 			m, err := again.Trained()

@@ -223,7 +223,7 @@ func TestLinksInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	store(again, "")
-	if done, err := again.Resume(); err != nil || !done || again.Logits().Rows != shards[0].Owned {
+	if done, err := again.Resume(again); err != nil || !done || again.Logits().Rows != shards[0].Owned {
 		t.Errorf("a final model is not taken up: %t, %v", done, err)
 	}
 }

@@ -72,7 +72,7 @@ func TestMovedLogitsResume(t *testing.T) {
 			check("resumed", again.result[0], trainers[0])
 			final := trainersOf(t, c, shards)[0]
 			final.Checkpoints = &checkpoint.Store{Dir: trainers[0].Checkpoints.Dir}
-			if done, err := final.Resume(); !done || err != nil {
+			if done, err := final.Resume(final); !done || err != nil {
 				t.Fatalf("%t, %v", done, err)
 			}
 			m, err := final.Trained()
@@ -135,7 +135,7 @@ func TestLogitsMoveToSharesOfSites(t *testing.T) {
 	}
 	for rank, final := range trainersOf(t, c, shards) {
 		stores(dir)(rank, final)
-		if done, err := final.Resume(); !done || err != nil {
+		if done, err := final.Resume(final); !done || err != nil {
 			t.Fatalf("%t, %v", done, err)
 		}
 		m, err := final.Trained()

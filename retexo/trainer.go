@@ -130,9 +130,6 @@ func (t *Trainer) finish(ctx context.Context) error {
 	return nil
 }
 
-// Resume implements session.Trainer.
-func (t *Trainer) Resume() (done bool, err error) { return t.RunState.Resume(t) }
-
 // end finds the stage that the model ends with, and returns what there is to say of it.
 func (t *Trainer) end() (text string) {
 	if !t.config.KeepLast && !t.moved {

@@ -51,9 +51,6 @@ func (r *Epochs) Begin(ctx context.Context, g *comm.Group, sums comm.Reducer) er
 	return r.Restore(ctx, r)
 }
 
-// Resume implements session.Trainer.
-func (r *Epochs) Resume() (done bool, err error) { return r.RunState.Resume(r) }
-
 // Trained returns the model.
 func (r *Epochs) Trained() (*nn.Model, error) { return r.Model, nil }
 

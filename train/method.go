@@ -65,7 +65,7 @@ type LinkRanks struct {
 
 // Trainer is one peer's run of a method over one connection: it embeds RunState or Epochs.
 type Trainer interface {
-	Resume() (done bool, err error) // takes up a final model
+	Kept
 	Run(ctx context.Context, g *comm.Group, r comm.Reducer) error
 	Trained() (*nn.Model, error) // the final model
 	State() *RunState
@@ -77,7 +77,7 @@ func RunTrainer(ctx context.Context, p *Place, t Trainer, config any) (_ *Traine
 	run.Checkpoints, run.OnEvent, run.KeepHidden = p.Checkpoints, p.OnEvent, p.KeepHidden
 	metric := run.Metric // as it was asked for
 	if p.Group == nil {
-		_, err = t.Resume()
+		_, err = run.Resume(t)
 	} else {
 		err = t.Run(ctx, p.Group, p.Sums)
 	}

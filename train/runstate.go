@@ -21,7 +21,7 @@ import (
 type RunState struct {
 	OnEvent     func(Event)       // called synchronously, must not block; nil: nobody listens
 	Checkpoints *checkpoint.Store // nil: none are written
-	KeepHidden  bool              // for Hidden
+	KeepHidden  bool              // for Rows
 
 	Whole    *shard.Shard // as it was given
 	Labels   LabelCounts  // of all peers
@@ -30,7 +30,9 @@ type RunState struct {
 	At       Position
 	Measured Result
 	Scores   mat.Dense // of own nodes; empty until they are computed by the best state
-	Rows     mat.Dense // of own nodes, with KeepHidden
+	// Rows of own nodes that the last linear map of the final model reads, [Owned × H], with KeepHidden: those before a
+	// head, else the last layer's input; empty if there is but one layer.
+	Rows mat.Dense
 	// by the final model; nil: nodes have labels, or this process has not ranked them
 	Links map[graph.Split]LinkRanks
 
@@ -299,10 +301,6 @@ func (r *RunState) Done() bool { return r.done }
 // Logits returns the logits of own nodes by the final model, [Owned × C], computed with the rows of other peers; empty
 // until the run has ended, and of a model that another peer trained.
 func (r *RunState) Logits() mat.Dense { return r.Scores }
-
-// Hidden returns the rows of own nodes that the last linear map of the final model reads, [Owned × H], where KeepHidden
-// asked for them before the run: those before a head, else the last layer's input; empty where there is but one layer.
-func (r *RunState) Hidden() mat.Dense { return r.Rows }
 
 // State returns r, of a trainer that embeds it.
 func (r *RunState) State() *RunState { return r }

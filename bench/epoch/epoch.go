@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/baselines"
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -283,10 +284,11 @@ func (b *bench) own(ctx context.Context, g *graph.Graph, p heddle.Plan) (*way, e
 // others are the ways of the baseline, which begin with our initial weights.
 func (b *bench) others(g *graph.Graph, data, model string) (all []*way, err error) {
 	whole := shard.Whole(g)
-	c, err := b.plan(model).EndToEnd(whole)
+	method, err := b.plan(model).Configure(whole)
 	if err != nil {
 		return nil, err
 	}
+	c := method.(fullbatch.Config)
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err

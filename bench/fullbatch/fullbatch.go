@@ -200,10 +200,11 @@ type late struct{ *comm.Group }
 // trainOne is one worker.
 func trainOne(ctx context.Context, p heddle.Plan, own *shard.Shard, group *comm.Group,
 	behind bool) (measured, error) {
-	c, err := p.EndToEnd(own)
+	method, err := p.Configure(own)
 	if err != nil {
 		return measured{}, err
 	}
+	c := method.(fullbatch.Config)
 	m, err := c.NewModel()
 	if err != nil {
 		return measured{}, err
@@ -255,10 +256,11 @@ func inMemory(ctx context.Context, s settings, p heddle.Plan, shards []*shard.Sh
 // bytes that one worker holds for each of the nodes of the graph that s describes.
 func scale(ctx context.Context, p *page.Page, s settings, total int, machines string) error {
 	plan, whole := s.plan("sar", ""), shard.Whole(ring(s.Nodes, s.Degree, s.Features, s.Classes))
-	c, err := plan.EndToEnd(whole)
+	method, err := plan.Configure(whole)
 	if err != nil {
 		return err
 	}
+	c := method.(fullbatch.Config)
 	r, err := inMemory(ctx, s, plan, []*shard.Shard{whole})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -300,17 +301,21 @@ func TestDemo(t *testing.T) {
 	}
 	t.Parallel()
 	out := t.TempDir()
-	text := must(t, "demo", "-q", "--seeds", "2", "-o", out)
-	share := func(way string) (x float64) {
-		m := regexp.MustCompile(`(?m)^` + way + `.*?\s([0-9.]+) ±`).FindStringSubmatch(text)
-		if m == nil {
-			t.Fatalf("no %q in:\n%s", way, text)
+	must(t, "demo", "-q", "--seeds", "2", "-o", out)
+	var got struct {
+		Ways []struct {
+			Way  string
+			Test struct{ Mean float64 }
 		}
-		fmt.Sscan(m[1], &x)
-		return x
 	}
-	together, alone, features, pooled := share("together"), share("each site alone"), share("features only"),
-		share("pooled")
+	if err := json.Unmarshal(contents(t, filepath.Join(out, "compare.json")), &got); err != nil {
+		t.Fatal(err)
+	}
+	test := map[string]float64{}
+	for _, one := range got.Ways {
+		test[one.Way] = 100 * one.Test.Mean
+	}
+	together, alone, features, pooled := test["together"], test["alone"], test["features"], test["pooled"]
 	if together < alone+5 || together < features+5 || together < pooled-5 {
 		t.Errorf("together %.1f, alone %.1f, features only %.1f, pooled %.1f: the demo shows nothing", together, alone,
 			features, pooled)
@@ -328,8 +333,8 @@ func TestCompareFlags(t *testing.T) {
 	t.Parallel()
 	data, out := sites(t), t.TempDir()
 	args := []string{"compare", "--data", data, "--seeds", "2", "--seed", "5", "--transport", "memory", "-q", "-o", out}
-	if text := must(t, args...); !strings.Contains(text, "Joining paid: ") ||
-		!strings.Contains(text, "2 runs, which differ in their seed") {
+	if text := must(t, args...); !strings.Contains(text, "Joining helped: ") ||
+		!strings.Contains(text, "spread of 2 runs") {
 		t.Errorf("printed\n%s", text)
 	}
 	text := string(contents(t, filepath.Join(out, "compare.json")))

@@ -82,9 +82,6 @@ type trainer struct {
 // Trained implements train.Trainer.
 func (t *trainer) Trained() (*nn.Model, error) { return t.model, nil }
 
-// Resume implements train.Trainer.
-func (t *trainer) Resume() (bool, error) { return t.RunState.Resume(t) }
-
 // Keep implements train.Kept: all else is in the run state.
 func (t *trainer) Keep(c *train.Checkpoint) error {
 	c.F32["z"] = t.z.Data

@@ -255,7 +255,7 @@ class Comparison(_Output):
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """Figures: compare.json. `sentence` says whether joining paid, `ways` what each way of training gave."""
+        """Figures: compare.json. `sentence` reports whether joining helped, `ways` what each way of training gave."""
         return json.loads((self.out / "compare.json").read_text(encoding="utf-8"))
 
     def report(self) -> Report:

@@ -118,7 +118,7 @@ class Training(unittest.TestCase):
                 of = z["way"] == way["way"]
                 np.testing.assert_array_equal(z["test"][of], [r["test"] for r in way["runs"]])
                 np.testing.assert_array_equal(z["bytes"][of], [r["bytes"] for r in way["runs"]])
-        self.assertIn("raw data seen by", str(done))
+        self.assertIn("each site alone", str(done))
         self.assertIn("<iframe", done.report()._repr_html_())
 
     def test_simulate(self):

@@ -51,7 +51,7 @@ The directory gets compare.html, compare.json, compare.csv, compare.npz and sett
 model.
 
 With --plan each site of the plan runs it, or heddle join, with its own part. They train one model, and this site
-learns from its own test nodes whether joining paid. Nothing of the comparison leaves the site.`,
+learns from its own test nodes whether joining helped. Nothing of the comparison leaves the site.`,
 		Example: `  heddle compare --data data/cora --seeds 5
   heddle compare --data data/cora --peers 4 --method layer-wise --model sage --rounds 50
   heddle compare --shards parts --config settings.yaml
@@ -183,9 +183,8 @@ func describe(w io.Writer, in input) {
 	if g.Labels.Kind() == graph.Numbers {
 		labels = "with a numeric target"
 	}
-	fmt.Fprintf(w, "%s: %d nodes and %d edges %s lie on %d sites; %d of the edges join two sites.\n", g.Name,
-		g.N(), g.Adj.NumEdges()/2, labels, len(in.shards),
-		partition.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2)
-	fmt.Fprintf(w, "%d nodes have a label to learn from; the metric is over %d test nodes.\n\n",
-		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))
+	fmt.Fprintf(w, "%s\n\n", filled(fmt.Sprintf("%s: %d nodes and %d edges %s at %d sites; %d edges join two sites. "+
+		"%d nodes have a label to learn from; the metric is over %d test nodes.", g.Name, g.N(), g.Adj.NumEdges()/2,
+		labels, len(in.shards), partition.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2,
+		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test))), 72))
 }

@@ -18,7 +18,7 @@ import (
 type results struct {
 	Dataset  string      `json:"dataset"`
 	Metric   eval.Metric `json:"metric"`
-	Sentence string      `json:"sentence"` // whether joining paid
+	Sentence string      `json:"sentence"` // whether joining helped
 	// by how much together is ahead of each site alone, over all sites' test nodes
 	Joining  gain          `json:"joining"`
 	Ways     []*wayResult  `json:"ways"`
@@ -278,20 +278,20 @@ func (r *results) end(in input) error {
 
 func (r *results) runs() int { return len(r.Ways[0].Runs) }
 
-// sentenceOf says whether joining paid: whom is empty or " for this site", over what it is compared with. more says
-// that further runs may narrow the interval.
+// sentenceOf reports whether joining helped: whom is empty or " for this site", over what it is compared with. more
+// says that further runs may narrow the interval.
 func sentenceOf(g gain, whom, over string, more bool) string {
 	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over %s", points("%+.1f", g.Mean), points("%.1f",
 		g.Low), points("%.1f", g.High), over)
 	switch {
 	case g.Low > 0:
-		return "Joining paid" + whom + ": " + figures + "."
+		return "Joining helped" + whom + ": " + figures + "."
 	case g.High < 0:
-		return "Joining did not pay" + whom + ": " + figures + "."
+		return "Joining did not help" + whom + ": " + figures + "."
 	case more:
-		return "Whether joining paid" + whom + " is open: " + figures + "; more --seeds may narrow the interval."
+		return "Whether joining helps" + whom + " is open: " + figures + "; more --seeds may narrow the interval."
 	}
-	return "Whether joining paid" + whom + " is open: " + figures + "."
+	return "Whether joining helps" + whom + " is open: " + figures + "."
 }
 
 // explain notes what one must know of the figures. in is the last run's.
@@ -303,12 +303,13 @@ func (r *results) explain(in input) error {
 	r.Notes = append(r.Notes, left)
 	switch n := r.runs(); {
 	case n == 1:
-		r.Notes = append(r.Notes, "One run: the intervals are of the choice of test nodes alone.")
+		r.Notes = append(r.Notes, "One run; brackets are a 95 % interval of the choice of test nodes.")
 	case r.sameNodes:
-		r.Notes = append(r.Notes, fmt.Sprintf("%d runs, which differ in their seed; the intervals are of seed and "+
-			"choice of test nodes.", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("± is the spread of %d runs, which differ in their seed; brackets "+
+			"are a 95 %% interval of seed and choice of test nodes.", n))
 	default:
-		r.Notes = append(r.Notes, fmt.Sprintf("%d runs, which differ in seed and split; the intervals are of both.", n))
+		r.Notes = append(r.Notes, fmt.Sprintf("± is the spread of %d runs, which differ in seed and split; brackets "+
+			"are a 95 %% interval of both.", n))
 	}
 	for _, s := range r.Sites {
 		if s.Fault != "" {

@@ -20,7 +20,7 @@ import (
 // compare --plan. Nothing of it leaves the site. Metrics are in [0, 1].
 type siteComparison struct {
 	Metric    eval.Metric `json:"metric"`
-	Sentence  string      `json:"sentence"` // whether joining paid
+	Sentence  string      `json:"sentence"` // whether joining helped
 	TestNodes int         `json:"test_nodes"`
 	Runs      int         `json:"runs"` // over which tests are means
 	Ways      []*siteWay  `json:"ways"` // the last is together
@@ -36,7 +36,6 @@ type siteWay struct {
 	Fault string   `json:"fault,omitempty"`   // why the site could not train in this way
 
 	title string
-	seen  string // by whom raw data were seen
 }
 
 // After compares, at a site that has joined a run, what joining gave it: federation.After.
@@ -102,9 +101,9 @@ func compareSite(
 		joined[k] = part{Scores: r.Own[0].Logits, Labels: of, Rows: test}
 		whole += s.Metric.Pooled(joined[k]) / float64(len(runs))
 	}
-	s.Ways = []*siteWay{{Way: alone, title: "this site alone", seen: "nobody else"}}
+	s.Ways = []*siteWay{{Way: alone, title: "this site alone"}}
 	if own.X.Cols() > 0 {
-		s.Ways = append(s.Ways, &siteWay{Way: features, title: "features only, this site", seen: "nobody else"})
+		s.Ways = append(s.Ways, &siteWay{Way: features, title: "features only, this site"})
 	}
 	for _, way := range s.Ways {
 		g, err := s.aheadOf(ctx, way, own, joined, w)
@@ -120,9 +119,9 @@ func compareSite(
 	if first := s.Ways[0]; first.Ahead != nil {
 		s.Sentence = sentenceOf(*first.Ahead, " for this site", "this site alone", false)
 	} else {
-		s.Sentence = "Whether joining paid is open: this site could not train alone: " + first.Fault
+		s.Sentence = "Whether joining helps is open: this site could not train alone: " + first.Fault
 	}
-	s.Ways = append(s.Ways, &siteWay{Way: together, title: together, seen: "nobody; rows left",
+	s.Ways = append(s.Ways, &siteWay{Way: together, title: together,
 		Test: cli.Number(whole)})
 	return s, nil
 }
@@ -196,13 +195,13 @@ func (s *siteComparison) note() string {
 // table has a row for each way.
 func (s *siteComparison) table() cli.Table {
 	t := cli.Table{Name: "Ways of training",
-		Head: []string{"way", "test " + string(s.Metric), "together ahead by", "raw data seen by"}}
+		Head: []string{"way", "test " + string(s.Metric), "together ahead by"}}
 	for _, one := range s.Ways {
 		test := "–"
 		if one.Test != nil {
 			test = cli.Percent(*one.Test)
 		}
-		t.Add(one.title, test, one.Ahead, one.seen)
+		t.Add(one.title, test, one.Ahead)
 	}
 	return t
 }

@@ -92,11 +92,9 @@ func departed(plans []heddle.Plan, shards []*shard.Shard) (string, error) {
 		numbers = max(numbers, sum)
 	}
 	if nodes == 0 || numbers == 0 {
-		return "Together, only sums left the sites.", nil
+		return "Only sums left the sites.", nil
 	}
-	return fmt.Sprintf("Together, sums left the sites, and of %d nodes rows of at most %.0f numbers in all; the "+
-			"features of such a node have %d. "+
-			"Rows can reveal features: docs/explanation/privacy.md has what our attacks recover.", nodes, numbers,
-			stored),
-		nil
+	return fmt.Sprintf("Sums left the sites, and rows of at most %.0f numbers for %d nodes with a neighbor at another "+
+		"site; the features of such a node have %d. Rows can reveal features: "+
+		"https://github.com/heddle-gnn/heddle/blob/main/docs/explanation/privacy.md", numbers, nodes, stored), nil
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
@@ -53,9 +55,15 @@ func (r *results) writeRuns(w io.Writer, name string) error {
 // mostSites is how many sites are printed.
 const mostSites = 16
 
-// print prints the figures as tables, and the sentence.
+// print prints what joining gave, as tables and in sentences. The page has all ways of training.
 func (r *results) print(w io.Writer) error {
-	tables := []cli.Table{r.waysTable()}
+	ways := cli.Table{Head: []string{"trained", "test " + string(r.Metric), "sent"}}
+	for _, one := range r.Ways {
+		if one.Way == alone || one.Way == together {
+			ways.Add(one.Title, one.Test.String(), cli.Bytes(int64(one.Bytes)))
+		}
+	}
+	tables := []cli.Table{ways}
 	if len(r.Sites) <= mostSites {
 		tables = append(tables, r.sitesTable())
 	}
@@ -65,11 +73,23 @@ func (r *results) print(w io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintln(w, r.Sentence)
-	for _, n := range r.Notes {
-		fmt.Fprintln(w, n)
+	for _, text := range append([]string{r.Sentence}, r.Notes...) {
+		fmt.Fprintln(w, filled(text, 72))
 	}
 	return nil
+}
+
+// filled is text in lines of at most that many characters; a longer word has a line to itself.
+func filled(text string, most int) string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line+word) > most {
+			lines, line = append(lines, line[:len(line)-1]), ""
+		}
+		line += word + " "
+	}
+	return strings.Join(append(lines, line[:len(line)-1]), "\n")
 }
 
 // page is the page of the results.
@@ -128,10 +148,9 @@ func (r *results) waysTable() cli.Table {
 
 // sitesTable has a row for each site.
 func (r *results) sitesTable() cli.Table {
-	t := cli.Table{Name: "Sites", Head: []string{"site", "nodes", "test nodes", "alone", "together",
-		"together ahead by"}}
+	t := cli.Table{Name: "Sites", Head: []string{"site", "test nodes", "alone", "together", "gain in points"}}
 	for _, s := range r.Sites {
-		t.Add(s.Site, s.Nodes, s.TestNodes, s.Alone, s.Together, s.Ahead)
+		t.Add(s.Site, s.TestNodes, s.Alone, s.Together, s.Ahead)
 	}
 	return t
 }

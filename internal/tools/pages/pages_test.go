@@ -74,7 +74,8 @@ func TestLivePageInABrowser(t *testing.T) {
 	trains := live + ` && [...document.querySelectorAll("h2")].some(h => h.textContent == "Learning curves")` +
 		` && document.querySelectorAll("main .charts svg").length >= 4` // the map, two curves, bytes
 	b.Check(t, url, trains)
-	if rows := b.Texts(t, url, trains, `[aria-label="Sites"] tbody tr`); strings.Join(rows, "; ") != "site-0is this site; "+
+	if rows := b.Texts(t, url, trains, `[aria-label="Sites"] tbody tr`); strings.Join(rows,
+		"; ") != "site-0is this site; "+
 		"site-1is connected; site-2is connected" {
 		t.Errorf("the federation is %q", rows)
 	}
