@@ -147,7 +147,7 @@ var graphCases = []fieldCase{
 				c.run(0, "heddle train --data "+name+oneMachine+"--metric auc --rounds 10 --out ra-"+name, auc, "!NaN")
 			}
 		}
-		c.run(0, "heddle compare --data unlabelled --seeds 1 -q --out c", `west +60 +0 +none`)
+		c.run(0, "heddle compare --data unlabelled --seeds 1 -q --out c", `west +0 +none`)
 	}},
 	{"20-rare-class", "", func(c *trial) {
 		r := rand.New(rand.NewPCG(4, 1))

@@ -186,5 +186,5 @@ func describe(w io.Writer, in input) {
 	fmt.Fprintf(w, "%s\n\n", filled(fmt.Sprintf("%s: %d nodes and %d edges %s at %d sites; %d edges join two sites. "+
 		"%d nodes have a label to learn from; the metric is over %d test nodes.", g.Name, g.N(), g.Adj.NumEdges()/2,
 		labels, len(in.shards), partition.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2,
-		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test))), 72))
+		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))))
 }

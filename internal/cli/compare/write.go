@@ -74,17 +74,17 @@ func (r *results) print(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	for _, text := range append([]string{r.Sentence}, r.Notes...) {
-		fmt.Fprintln(w, filled(text, 72))
+		fmt.Fprintln(w, filled(text))
 	}
 	return nil
 }
 
-// filled is text in lines of at most that many characters; a longer word has a line to itself.
-func filled(text string, most int) string {
+// filled is text in lines of at most 72 characters; a longer word has a line to itself.
+func filled(text string) string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && utf8.RuneCountInString(line+word) > most {
+		if line != "" && utf8.RuneCountInString(line+word) > 72 {
 			lines, line = append(lines, line[:len(line)-1]), ""
 		}
 		line += word + " "

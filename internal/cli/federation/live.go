@@ -94,8 +94,8 @@ func (f HTTP) Start(about About, pages Pages, log *slog.Logger) (*Live, error) {
 	p := &Live{About: about, Log: log, Done: make(chan struct{}), lock: guard, metrics: newMetrics(about)}
 	p.state = begun(about)
 	p.server = &http.Server{Handler: p.handler(pages), ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout: 30 * time.Second,
-		IdleTimeout:  time.Minute, MaxHeaderBytes: 1 << 14, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
+		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	p.served.Go(func() {
 		if err := p.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			log.Warn("the live page has ended", "error", err)
@@ -130,9 +130,8 @@ func headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		// Charts color their lines by style attributes, and the style sheet is in the page.
-		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; style-src "+
-			"'unsafe-inline'; "+
-			"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+		h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; connect-src 'self'; "+
+			"style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
@@ -178,6 +177,7 @@ func (p *Live) End(run error) error {
 	p.state.end(run, time.Now())
 	p.mu.Unlock()
 	close(p.Done)
+	time.Sleep(stopTime) // a browser that has just been answered asks again, and learns that the run is over
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	err := p.server.Shutdown(ctx)
