@@ -20,7 +20,7 @@ type Record struct {
 	Seq   uint64      `json:"seq"`            // 1, 2, 3, …
 	Time  string      `json:"time"`           // RFC 3339, UTC, milliseconds
 	Event RecordEvent `json:"event"`          //
-	Peer  string      `json:"peer,omitempty"` // peer ID of whom it is about
+	Peer  string      `json:"peer,omitempty"` // peer ID of the member that the record is about
 	Name  string      `json:"name,omitempty"` // that peer's name
 
 	Federation string `json:"federation,omitempty"`

@@ -38,10 +38,10 @@ type Policy struct {
 
 	MaxNumbers float64 `yaml:"max_numbers"` // that are sent of a node for each value that its row stores; 0: no bound
 
-	// test nodes over which at least this site tells the others its own metric; 0: it does not
+	// this site publishes its own metric if it has this many test nodes (0 = never)
 	SiteFigures int `yaml:"site_figures"`
 
-	// bytes a second received of each other peer; 0: no limit, otherwise at least 1024
+	// bytes a second from each other peer, at least 1024 (0 = no limit)
 	ReceiveLimit int64 `yaml:"receive_limit"`
 
 	MinMembers int   `yaml:"min_members"`        // least size of the group, this peer included; at least 2

@@ -27,7 +27,7 @@ type Member struct {
 	Role          Role   `json:"role"`
 	Administrator bool   `json:"administrator,omitempty"` // signs rosters
 	Expires       Date   `json:"expires"`                 // the last day
-	// multiaddresses at which it listens; none: it only dials out
+	// multiaddresses at which it listens (none = it only dials)
 	Addresses []string `json:"addresses,omitempty"`
 }
 

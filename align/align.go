@@ -61,8 +61,8 @@ func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, *table.F
 func (m *meeting) run() (*shard.Shard, error) {
 	c, g := m.c, m.g
 	if len(c.Sites) != g.Size() || c.Sites[g.Rank()] != c.Tables.cfg.Here {
-		return nil, fmt.Errorf("align: %d names of sites for %d peers, of which number %d is not %q", len(c.Sites),
-			g.Size(), g.Rank(), c.Tables.cfg.Here)
+		return nil, fmt.Errorf("there must be a site name for each of the %d peers, and number %d must be %q (got %q)",
+			g.Size(), g.Rank(), c.Tables.cfg.Here, c.Sites)
 	}
 	m.phase("columns")
 	err := m.encoding()

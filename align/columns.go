@@ -48,7 +48,7 @@ func (t *columnsOf) counts() (out []float32) {
 	return out
 }
 
-// mostSum bounds what a site adds to sums over the sites: those of dozens of sites fit a masked float32.
+// mostSum is the largest number that a site adds to a sum: the sum over dozens of sites then fits a masked float32.
 const mostSum = 1e36
 
 // summable refuses numbers whose sums do not fit those over the sites.
@@ -65,9 +65,8 @@ func (t *columnsOf) summable() error {
 	return nil
 }
 
-// squares returns what the sites add up next, once the counts are those of all: of each column of
-// numbers or dates the sum of squared deviations from its mean over all sites. rest are the counts of the
-// tables that follow.
+// squares takes the counts of all sites and returns what the sites add up next: for each column of numbers or dates
+// the sum of squared deviations from its mean over all sites. rest has the counts of the tables that follow.
 func (t *columnsOf) squares(counts []float32) (out, rest []float32, err error) {
 	stats := t.stats()
 	for k := range t.columns {
@@ -111,8 +110,8 @@ func mean(counts []float32) float64 {
 	return float64(counts[1]) / float64(counts[0])
 }
 
-// fit completes columns that agree returned, from the counts and squares of all sites, and returns
-// those of the tables that follow.
+// fit completes the columns that agree returned, from the counts and squares of all sites. It returns the counts and
+// squares of the tables that follow.
 func (t *columnsOf) fit(counts, squares []float32) (restCounts, restSquares []float32, err error) {
 	for k := range t.columns {
 		c := &t.columns[k]

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Advice says what of a plan is allowed and hardly meant.
+// Advice warns of what a plan allows and its author probably did not mean.
 func Advice(p plan.Plan, own *shard.Shard) (advice []string) {
 	f := own.X.Cols()
 	if most := p.Halved(f); most > 0 {

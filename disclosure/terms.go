@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/leaf"
@@ -24,22 +25,19 @@ import (
 
 // TrainingTerms returns the terms of a run by p of the member of that rank, which has own.
 func TrainingTerms(p plan.Plan, rank int, own *shard.Shard) (t session.Terms, err error) {
-	id, err := p.Identify(own)
+	m, err := p.Configure(own)
 	if err != nil {
 		return t, train.Input(err)
 	}
-	text := p.Agreed()
+	id, text := m.Fingerprint(), p.Agreed()
 	t = TermsOf(p, rank, own.Parts, func() (*Disclosure, error) { return Of(p, own) })
 	t.Hello = p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}
 	t.Run, t.ID = t.Hello.Plan, fmt.Sprintf("%x", id)
-	if p.ClassMeans.Epsilon == 0 {
+	means, ok := m.(*classmeans.Method)
+	if !ok || means.Epsilon == 0 {
 		return t, nil
 	}
-	c, err := p.ClosedForm(own)
-	if err != nil {
-		return t, train.Input(err)
-	}
-	edges, err := c.Edges([32]byte{}) // for its statement
+	edges, err := means.Edges([32]byte{}) // for its statement
 	if err != nil {
 		return t, train.Input(err)
 	}

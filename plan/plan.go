@@ -45,7 +45,7 @@ type Plan struct {
 	// model in closed form. layer-wise trains one layer after the other and sends boundary rows once a layer.
 	// full-batch trains all layers at once, with the same result for any number of peers. mini-batch trains on sampled
 	// batches. The last two are for the machines of one owner: boundary rows are sent in every epoch.
-	Method string `yaml:"method" group:"model" default:"class-means" choices:"class-means, layer-wise, full-batch, mini-batch" rule:"policy.methods" help:"way to train"`
+	Method string `yaml:"method" group:"model" default:"class-means" rule:"policy.methods" help:"way to train"`
 	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are
@@ -381,9 +381,9 @@ type MiniBatchSection struct {
 type Member struct {
 	Name      string   `yaml:"name"`
 	ID        string   `yaml:"id"`        // as heddle init prints it
-	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens; none: it only dials out
+	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens (none = it only dials)
 
-	// Multiaddresses at which it collects shares of leaves; none: it does not. The first members do, two or more.
+	// Multiaddresses at which it collects shares of phones (none = it collects none). The first two members or more do.
 	LeafAddresses []string `yaml:"leaf_addresses,omitempty"`
 }
 

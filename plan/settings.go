@@ -108,7 +108,10 @@ func (d *declaration) read(of reflect.Type, in Setting) {
 		s.Choices, s.Rules, s.bounds = listOf(f.Tag.Get("choices")), strings.Fields(f.Tag.Get("rule")),
 			parseInterval(f.Tag.Get("bounds"))
 		s.Local, s.Experimental = f.Tag.Get("local") == "true", f.Tag.Get("experimental") == "true"
-		if s.Name == "model" {
+		switch s.Name {
+		case "method":
+			s.Choices = Methods()
+		case "model":
 			s.Choices = models(d.method)
 		}
 		d.all = append(d.all, s)

@@ -71,9 +71,9 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 				}
 			}
 		}
-		p.Text("Site 1 is attacked by site 0, which follows the protocol; rows travel as they are " +
-			"(`exchange: halo`). Rows of components are attacked from the first of the boundary on, and those of " +
-			"class means from the fewest values on, by all rounds of the model together. There the search is also " +
+		p.Text("Site 0 attacks site 1 and follows the protocol; rows are sent as they are " +
+			"(`exchange: halo`). The attack on rows of components begins with the first node of the boundary, the " +
+			"attack on class means with the nodes of fewest values, by all rounds of the model together. There the search is also " +
 			"given the number of the node's values, its class and its soft labels. *Columns guessed* are of as many " +
 			"columns as a node has, over evenly chosen rows. For class means the attacker has all rows of the node, " +
 			"the model, the sums, and its own nodes with their rows; it is given class, degree and number of values, " +

@@ -179,7 +179,7 @@ func (b *inference) nodes(ctx context.Context, p *page.Page, all []*graph.Graph)
 
 // labels attacks the distribution of a site's labels.
 func (b *inference) labels(ctx context.Context, p *page.Page, all []*graph.Graph) error {
-	p.Text("Distance in variation of the estimate from the truth (0: exact), in brackets that of the " +
+	p.Text("Total variation distance between estimate and truth (0 = exact), in brackets the distance of the " +
 		"distribution over all\nsites, by class-means. *Skewed*: six of ten nodes of a class are at one site.")
 	p.Table("data set %s", "sites %s", "training labels, 2 members %s", "3 members, who sums in the clear %s",
 		"3 members, secure sums %s", "all labels, by rows of 3 members %s")

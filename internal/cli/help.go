@@ -85,7 +85,7 @@ func flagUsages(set *pflag.FlagSet) string {
 func writeUsage(w io.Writer, c *cobra.Command) {
 	fmt.Fprintln(w, "Usage:")
 	if c.Runnable() {
-		fmt.Fprintf(w, "  %s\n", wrapWords(strings.Fields(c.UseLine()), "\n      ", helpColumns-2))
+		fmt.Fprintf(w, "  %s\n", WrapWords(strings.Fields(c.UseLine()), "\n      ", helpColumns-2))
 	}
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(w, "  %s [command]\n", c.CommandPath())
@@ -93,7 +93,7 @@ func writeUsage(w io.Writer, c *cobra.Command) {
 	if c.HasExample() {
 		fmt.Fprint(w, "\nExamples:\n")
 		for line := range strings.SplitSeq(strings.ReplaceAll(c.Example, " \\\n   ", ""), "\n") {
-			fmt.Fprintf(w, "  %s\n", wrapWords(shellWords(line), " \\\n    ", helpColumns-2))
+			fmt.Fprintf(w, "  %s\n", WrapWords(shellWords(line), " \\\n    ", helpColumns-2))
 		}
 	}
 }
@@ -103,7 +103,7 @@ func paragraphs(text string) string {
 	var out []string
 	for part := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		if !strings.HasPrefix(part, " ") && !strings.Contains(part, "\n\t") && !strings.HasPrefix(part, "\t") {
-			part = wrapWords(strings.Fields(part), "\n", helpColumns)
+			part = WrapWords(strings.Fields(part), "\n", helpColumns)
 		}
 		out = append(out, part)
 	}
@@ -131,8 +131,8 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// wrapWords joins words with blanks, or with end where a line would be longer than width.
-func wrapWords(words []string, end string, width int) string {
+// WrapWords joins words with blanks, or with end where a line would be longer than width.
+func WrapWords(words []string, end string, width int) string {
 	before, indent, _ := strings.Cut(end, "\n")
 	width -= len(before)
 	var b strings.Builder

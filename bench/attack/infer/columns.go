@@ -15,10 +15,10 @@ import (
 // FewColumns reads the columns of a victim's boundary nodes, of few numeric columns, off all numbers that are sent of
 // them: of all rounds and hops, as they came. The attacker learns a linear map from the rows of its own nodes that it
 // sends the victim, whose columns it has, so that it needs no maps; it is given class and degree, and so is the
-// baseline, which has no row. Shares of variance are over boundary nodes (R², 0: no better than the mean over the
-// attacker's own nodes); AUC is of whether a value is above that mean. The last findings are of a column where all
-// others are known: then the attacker also searches the value by which the maps of the model give the rows that came,
-// and the better guess of each column counts.
+// baseline, which has no row. Shares of variance are over boundary nodes (R², 0 = no better than the mean over the
+// attacker's own nodes); AUC measures whether a value is above that mean. In the last findings the attacker knows all
+// columns but one. It then also searches the value with which the model's maps give the received rows, and the better
+// guess of each column counts.
 func (run *Run) FewColumns(victim int) (all []Finding, err error) {
 	theirs, yours, err := run.scenes(victim)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 // multiplies by 1/√(1 + degree). Without this factor rows of components have length 1, and rows of class means are
 // about as long as the attacker's own rows of the same direction. From its own nodes the attacker also learns how the
 // degree depends on the length and on the number of edges between the node and the other site, which both sites know.
-// The findings are the rank correlation with the true degree, beside that of the edges between the sites alone, and how
-// many are exact, beside the commonest degree.
+// The findings are the rank correlation with the true degree and the share of exact guesses. Their baselines are the
+// number of edges between the sites and the commonest degree.
 func (run *Run) Degrees(victim int) ([]Finding, error) {
 	before, _, err := run.crossing(victim)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 const mostPairs = 2000
 
 // Links infers which of a victim's boundary nodes share an edge that no other site has, from the rows that the victim
-// sends. It takes pairs whose rows, of all messages together, have similar directions (link stealing: He et al., USENIX
-// Security 2021), or pairs in which one node's sum over neighbours has a direction similar to the other's row; the
-// better of the two counts. The baseline compares only rows before aggregation, since joined nodes have similar
+// sends. It ranks pairs by how similar the directions of their rows are, of all messages together (link stealing: He et
+// al., USENIX Security 2021), or by how similar one node's sum over neighbours is to the other's row. The better of
+// the two counts. The baseline compares only rows before aggregation, since joined nodes have similar
 // features.
 func (run *Run) Links(victim int) (Finding, error) {
 	own, boundary := run.Shards[victim], run.Shards[victim].Boundary[run.Attacker]

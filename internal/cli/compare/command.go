@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -183,8 +184,9 @@ func describe(w io.Writer, in input) {
 	if g.Labels.Kind() == graph.Numbers {
 		labels = "with a numeric target"
 	}
-	fmt.Fprintf(w, "%s\n\n", filled(fmt.Sprintf("%s: %d nodes and %d edges %s at %d sites; %d edges join two sites. "+
+	text := fmt.Sprintf("%s: %d nodes and %d edges %s at %d sites; %d edges join two sites. "+
 		"%d nodes have a label to learn from; the metric is over %d test nodes.", g.Name, g.N(), g.Adj.NumEdges()/2,
 		labels, len(in.shards), partition.Measure(shard.Describe(in.shards, shard.Meta{})).Cut/2,
-		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))))
+		len(g.InSplit(graph.Train)), len(g.InSplit(graph.Test)))
+	fmt.Fprintln(w, cli.WrapWords(strings.Fields(text), "\n", columns)+"\n")
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
@@ -52,8 +51,8 @@ func (r *results) writeRuns(w io.Writer, name string) error {
 		cli.Column{Name: "seconds", Values: seconds, Digits: 3})
 }
 
-// mostSites is how many sites are printed.
-const mostSites = 16
+// mostSites is how many sites are printed, in lines of so many columns.
+const mostSites, columns = 16, 72
 
 // print prints what joining gave, as tables and in sentences. The page has all ways of training.
 func (r *results) print(w io.Writer) error {
@@ -74,22 +73,9 @@ func (r *results) print(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	for _, text := range append([]string{r.Sentence}, r.Notes...) {
-		fmt.Fprintln(w, filled(text))
+		fmt.Fprintln(w, cli.WrapWords(strings.Fields(text), "\n", columns))
 	}
 	return nil
-}
-
-// filled is text in lines of at most 72 characters; a longer word has a line to itself.
-func filled(text string) string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && utf8.RuneCountInString(line+word) > 72 {
-			lines, line = append(lines, line[:len(line)-1]), ""
-		}
-		line += word + " "
-	}
-	return strings.Join(append(lines, line[:len(line)-1]), "\n")
 }
 
 // page is the page of the results.

@@ -24,7 +24,7 @@ type page struct {
 	fingerprint string
 	model       string      // fingerprint of the model by which the members predict; empty: they train
 	verdicts    [][2]string // a file of the site, and what it says of the plan
-	figures     int         // test nodes over which at least this site tells its own metric; 0: it does not
+	figures     int         // this site publishes its own metric if it has this many test nodes (0 = never)
 	attacked    string
 	before      dp.LedgerSum // runs that sent rows of this table
 }
