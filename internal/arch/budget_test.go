@@ -25,6 +25,7 @@ const (
 	maxPackage = 4000 // lines of one noun
 	maxColumns = 120
 	tabColumns = 4
+	maxWords   = 30 // of a sentence
 )
 
 // figure is one that budget.txt has: it may not rise or, of a floor, not fall.
@@ -68,6 +69,7 @@ func product(name string) bool {
 // counts are sums over the files of the module.
 type counts struct {
 	lines, tokens, comments, long, words int
+	sentences                            []string       // the long ones, behind their page
 	packages                             map[string]int // lines by folder, kernels and bench as well
 	product                              map[string]bool
 	phrases                              map[string]int
@@ -121,6 +123,24 @@ func (c *counts) text(text string) {
 	}
 }
 
+var (
+	noSentence = regexp.MustCompile(`(?m)^\s*([|#]|!\[|\[[^\]]*\]: ).*$`) // tables, headings, pictures, addresses
+	item       = regexp.MustCompile(`(?m)^\s*([-*]|\d+\.) `)
+	end        = regexp.MustCompile(`\n\s*\n|[.!?][)"*\]]*\s`)
+)
+
+// longSentences returns the sentences of a page with more than maxWords words. Inline code counts as one word.
+func longSentences(page string) (long []string) {
+	page = inline.ReplaceAllString(block.ReplaceAllString(page, ""), "code")
+	page = noSentence.ReplaceAllString(link.ReplaceAllString(page, "]"), "")
+	for _, sentence := range end.Split(item.ReplaceAllString(page, "\n\n"), -1) {
+		if words := strings.Fields(sentence); len(words) > maxWords {
+			long = append(long, strings.Join(words, " "))
+		}
+	}
+	return long
+}
+
 // today returns the figures of this tree.
 func today(t *testing.T) ([]figure, counts) {
 	t.Helper()
@@ -139,6 +159,9 @@ func today(t *testing.T) ([]figure, counts) {
 		text := read(t, page)
 		c.words += len(strings.Fields(text))
 		c.text(prose(text))
+		for _, long := range longSentences(text) {
+			c.sentences = append(c.sentences, page+": "+long)
+		}
 	}
 	settings := 0
 	for _, s := range plan.Settings("") {
@@ -158,7 +181,8 @@ func today(t *testing.T) ([]figure, counts) {
 	all := []figure{{"lines", float64(c.lines), false}, {"tokens", float64(c.tokens), false},
 		{"comment-percent", share, true}, {"packages", float64(len(c.product)), false},
 		{"settings", float64(settings), false}, {"dependencies", float64(direct), false},
-		{"words", float64(c.words), false}, {"long-lines", float64(c.long), false}}
+		{"words", float64(c.words), false}, {"long-lines", float64(c.long), false},
+		{"long-sentences", float64(len(c.sentences)), false}}
 	for _, p := range phrases {
 		all = append(all, figure{"phrase-" + p.name, float64(c.phrases[p.name]), false})
 	}
@@ -169,7 +193,8 @@ const budgetHead = `# What a person has to read, as it may be at most: NAME FIGU
 # decision in docs/adr in the same commit, with a measurement and its price in lines. One that has fallen is lowered by
 #   go test ./internal/arch -run Budget -rewrite
 # Lines and tokens are of Go without kernels, bench, tests, generated files and (tokens) comments; packages are those that
-# have them. Words are of README.md and docs without docs/adr. Long lines are of all Go. Phrases are in budget_test.go.
+# have them. Words and sentences (those of over 30 words) are of README.md and docs without docs/adr. Long lines are of
+# all Go. Phrases are in budget_test.go.
 
 `
 
@@ -211,6 +236,7 @@ func TestBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	t.Logf("long sentences:\n%s", strings.Join(c.sentences, "\n"))
 	for _, f := range all {
 		most, has := budget[f.name]
 		delete(budget, f.name)

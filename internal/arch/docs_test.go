@@ -19,6 +19,8 @@ var (
 	anchor    = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 	address   = regexp.MustCompile(`https?://\S+`)
 	namedDocs = regexp.MustCompile(`\bdocs/[A-Za-z0-9_./-]*[A-Za-z0-9_]`)
+	block     = regexp.MustCompile("(?ms)^```.*?^```$")
+	inline    = regexp.MustCompile("`[^`\n]*`")
 )
 
 // files returns the paths below root, slash-separated, that end in one of the suffixes.
@@ -53,8 +55,7 @@ func read(t *testing.T, path string) string {
 
 // prose returns the text of a page without its code blocks and inline code.
 func prose(text string) string {
-	text = regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(text, "")
-	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(text, "")
+	return inline.ReplaceAllString(block.ReplaceAllString(text, ""), "")
 }
 
 // anchors returns the fragments that the headings of a page answer to.
