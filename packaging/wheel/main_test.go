@@ -117,6 +117,12 @@ func installed(t *testing.T, python, wheel string) {
 	if got := run("-m", "heddle", "--version"); !strings.HasPrefix(got, "heddle version") {
 		t.Errorf("python -m heddle must be peer (got %q)", got)
 	}
+	for _, name := range []string{"heddle", "peer"} {
+		const has = "import shutil, os, sys; print(shutil.which(sys.argv[1], path=os.path.dirname(sys.executable)))"
+		if got := run("-c", has, name); got == "None\n" {
+			t.Errorf("the wheel must have the command %s", name)
+		}
+	}
 	lines, want := readme(t)
 	if got := run("-c", lines); got != want {
 		t.Errorf("the lines of the README print\n%sthe README shows\n%s", got, want)

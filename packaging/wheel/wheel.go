@@ -58,7 +58,8 @@ func contents(root string, binary []byte, version, platform string, windows bool
 		file{program, binary, 0o755},
 		file{info + "METADATA", metadata(version, readme), 0o644},
 		file{info + "WHEEL", []byte("Wheel-Version: 1.0\nGenerator: heddle\nRoot-Is-Purelib: false\n" + tags), 0o644},
-		file{info + "entry_points.txt", []byte("[console_scripts]\nheddle = heddle._program:main\n"), 0o644},
+		file{info + "entry_points.txt", // one program has the commands of both
+			[]byte("[console_scripts]\nheddle = heddle._program:main\npeer = heddle._program:main\n"), 0o644},
 		file{info + "top_level.txt", []byte("heddle\n"), 0o644},
 		file{info + "licenses/LICENSE", licence, 0o644}), nil
 }
