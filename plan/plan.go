@@ -39,48 +39,47 @@ import (
 //	rule     rules by which a site's policy, or the roster, judges it (admission.Refusal); all settings are shown
 //	         before a person approves the plan
 //
-// The comment of a field is its text in docs/reference/settings.md.
+// The first sentence of a field's comment defines it. What follows is below the tables of docs/reference/settings.md,
+// which have the help.
 type Plan struct {
-	// How the model is trained. class-means sends a few sums and one short row of each boundary node, and solves the
-	// model in closed form. layer-wise trains one layer after the other and sends boundary rows once a layer.
-	// full-batch trains all layers at once, with the same result for any number of peers. mini-batch trains on sampled
-	// batches. The last two are for the machines of one owner: boundary rows are sent in every epoch.
+	// How the model is trained. class-means sends sums and a short row of each boundary node, and solves the model in
+	// closed form. layer-wise trains layer after layer and sends boundary rows once a layer. full-batch trains all
+	// layers at once, with the same result for any number of peers. mini-batch trains on sampled batches. The last two
+	// are for the machines of one owner: boundary rows are sent in every epoch.
 	Method string `yaml:"method" group:"model" default:"class-means" rule:"policy.methods" help:"way to train"`
 	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
-	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. With auto, labels are
-	// what the data set has; classification makes its numbers classes, regression makes them targets.
-	// links:RELATION,… predicts only those relations, each as NAME, where relation "NAME (inverse)" runs the other
-	// way, or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well. Without a method, links
-	// are learned by layer-wise.
+	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. auto takes the labels
+	// of the data set; classification makes its numbers classes, regression makes them targets. links:RELATION,…
+	// predicts only these relations, each as NAME with the reverse "NAME (inverse)", or as NAME=REVERSE. Edges that are
+	// held out are taken out of the reverse as well. Without a method, links are learned by layer-wise.
 	Task Task `yaml:"task" default:"auto" help:"auto, classification, regression, links[:RELATION,…]"`
-	// Norm by which each node's features are divided before training: l1 is the sum of their absolute
-	// values, l2 their Euclidean length. auto: l2, but none for a numeric target, about which sizes say much. With
-	// class-means of up to 64 columns it is what validates better of the two. With the other methods it is l2 only with
-	// more than 64 columns, if no value of any site is below 0 and most nodes have two or more other than 0, in at most
-	// half of the columns (a sum over the sites counts them); with init it is that of the model file.
+	// Norm that divides each node's features before training. l1 is the sum of absolute values, l2 the Euclidean
+	// length. auto is none for a numeric target. With class-means it is else l2, or with up to 64 columns whichever
+	// validates better. With other methods it is l2 for more than 64 columns without a value below 0. Most nodes must
+	// then have two or more values other than 0, in at most half of the columns; a sum over the sites counts them. With
+	// init it is the norm of the model file.
 	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
-	// The class of two that average precision, the threshold and all other figures of one class are of. Empty: the
-	// class that fewer training nodes of all sites have, or the second one if both have as many.
+	// The class of two that average precision, the threshold and all other figures of one class are of. By default it
+	// is the class of fewer training nodes at all sites, or the second one if both have as many.
 	Positive string `yaml:"positive" default:"" help:"class of two that figures are of (default: the rarer)"`
-	// What the threshold between two classes is chosen for, on the validation nodes: f1, recall@precision=P or
-	// precision@recall=R, all of the positive class, with P or R as the least that is accepted. Where nodes have
-	// several classes, each class has its own threshold, chosen in the same way. Empty: the more probable class is
-	// predicted, or each of several that is more probable than not.
+	// What the threshold between two classes is chosen for, on the validation nodes. f1, recall@precision=P or
+	// precision@recall=R, of the positive class, reached on the validation nodes. P and R are the least accepted. If
+	// nodes have several classes, each class has its own threshold. By default the more probable class is predicted, or
+	// each class that is more probable than not.
 	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold of two, or of several classes"`
-	// What a training label of a class counts in the loss, as CLASS=WEIGHT; other classes count 1. balanced weights
-	// each class by the inverse of its fraction of the training labels. If nodes have several classes it is the weight
-	// of the class's own decision, and class-means takes none. On a command line it may be a file of lines
-	// CLASS,WEIGHT.
+	// What a training label of a class counts in the loss, as CLASS=WEIGHT. balanced weights each class by the inverse
+	// of its fraction of the training labels. Other classes count 1. If nodes have several classes it is the weight of
+	// the class's own decision, and class-means takes none. On a command line it may be a file of lines CLASS,WEIGHT.
 	ClassWeights []string `yaml:"class_weights" default:"" help:"balanced, or weights of classes, CLASS=WEIGHT"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
-	// Metric by which the validation nodes choose the best model. Empty: accuracy, or micro-f1 if a node may have
-	// several classes, or auc if the rarer of two classes has under a quarter of the training labels. With phones it is
-	// then accuracy. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan
-	// then ends as it does without validation nodes. Of classes in order it is rank-mae, by how many ranks a prediction
-	// is off, or qwk, the quadratic weighted kappa; the median of the probabilities is then predicted. Of a numeric
-	// target it is r2, mae or rmse; empty: r2. Of links it is mrr, hits@10 or auc; empty: mrr.
+	// Metric by which the validation nodes choose the best model. The default is accuracy, or micro-f1 if a node may
+	// have several classes. It is auc if the rarer of two classes has under a quarter of the training labels, without
+	// phones. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan then ends
+	// as it does without validation nodes. Classes in order take rank-mae, how many ranks a prediction is off, or qwk,
+	// the quadratic weighted kappa. They then predict the median of the probabilities. Numeric targets take r2
+	// (default), mae or rmse, links mrr (default), hits@10 or auc.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
 	// The settings of each method. Only those of Method may be written, the others are zero.
@@ -89,38 +88,38 @@ type Plan struct {
 	FullBatch  FullBatchSection  `yaml:"full_batch"`
 	MiniBatch  MiniBatchSection  `yaml:"mini_batch"`
 
-	// Number format of neighbours' rows on the network: float32 is exact; int8 and int4 share a
-	// scale per row or column. With epsilon rows are whole numbers, sent as float32.
+	// Number format of neighbours' rows on the network. float32 is exact; int8 and int4 share a scale per row or
+	// column. With epsilon rows are whole numbers, sent as float32.
 	Rows string `yaml:"rows" group:"what travels" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
 	// Compression of neighbours' rows on the network.
 	Compress string `yaml:"compress" experimental:"true" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
 
-	// Number of peers. -1 takes the number of parts of a partition on disk; or the number of sites, if the graph has
-	// a site column and policy is auto or by-column; or 4.
+	// Number of peers. -1 takes the number of parts of a partition on disk. Without one it takes the number of sites,
+	// if the graph has a site column and policy is auto or by-column, else 4.
 	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers (-1 = as the data have it)"`
-	// Which peer owns which node: random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if
+	// Which peer owns which node. random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if
 	// the graph has a site column of 2 to 64 sites and peers is -1 or as many. Otherwise it is random, or with
 	// full-batch and mini-batch multilevel, or restream:5 beyond 20 million stored edges.
 	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
 	Transport string `yaml:"transport" only:"train" experimental:"true" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
-	// Protocol of the connections: noise is TCP without TLS, ws is WebSocket, auto takes the fastest
-	// for each pair.
+	// Protocol of the connections. noise is TCP without TLS, ws is WebSocket. auto takes the fastest for each pair of
+	// peers.
 	Carrier string `yaml:"carrier" default:"quic" choices:"quic, tcp, noise, ws, auto" help:"transport protocol"`
-	// Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may have values
-	// of their own, as "rate=5Mbit; 0-2: latency=150ms".
+	// Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may differ, as "rate=5Mbit; 0-2:
+	// latency=150ms".
 	Link string `yaml:"link" only:"train" local:"true" help:"simulated slower network, as latency=50ms,rate=5Mbit"`
-	// Runs that follow one another: the first by seed, each of the others by the next one. The model is that of the run
-	// that validates best. An approval of the plan covers them all, and what leaves a site leaves it in each.
+	// Runs that follow one another. The first run has the seed, each other one the next seed. The model is from the run
+	// that validates best. An approval of the plan covers all runs, and what leaves a site leaves it in each.
 	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, by the next seeds"`
 	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
 	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
 	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
-	// Multiaddresses of relays, which end in /p2p/ID, in addition to those of the roster.
+	// Multiaddresses of relays, in addition to the roster's. They end in /p2p/ID.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
-	// When phones take part: as soon as the app on them reports all of what is named here, of charging, an unmetered
-	// network and nobody at the phone (idle). Other peers do not read it.
+	// When phones take part: as soon as the app on them reports all that is named. idle means that nobody uses the
+	// phone. Other peers do not read this.
 	PhoneWhen string `yaml:"phone_when" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
 
 	// The sites by rank: member r holds part r.
@@ -154,17 +153,16 @@ type ClassMeansSection struct {
 	// no edge connects the sites, no row crosses, and none is rounded.
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" experimental:"true" default:"true" help:"coarser rows of nodes with few values"`
 
-	// Differential privacy of edges: nobody who sees what leaves a site, or the model, can tell an edge's
-	// presence better than this ε says, at the delta of the run. Each node's sum of its neighbours' rows
-	// then has noise, in hops rounds of their own, and nothing else is learned from edges. 0: no noise.
+	// Differential privacy of edges (0 = no noise). Nobody who sees what leaves a site, or the model, can detect an
+	// edge better than this ε and delta allow. Each node's sum of its neighbours' rows has noise, in hops separate
+	// rounds, and nothing else is learned from edges.
 	Epsilon float64 `yaml:"epsilon" group:"privacy" to:"Epsilon" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
-	// Probability with which the guarantee of epsilon may fail; choose it well below one over the number
-	// of edges.
+	// Probability with which the guarantee of epsilon may fail. Choose it well below one over the number of edges.
 	Delta float64 `yaml:"delta" to:"Delta" when:"epsilon" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
 
-	// Phones that may take part as leaves: members without a place in the list, with a graph of their own each, which
-	// send shares of their numbers to the members with leaf_addresses (docs/explanation/phones.md). Other settings that
-	// are auto then take what a phone can send. 0: none.
+	// Phones that may take part (0 = none). No list names them, and each has its own graph. They send shares of their
+	// numbers to the members with leaf_addresses (docs/explanation/phones.md). Settings that are auto then take what a
+	// phone can send.
 	Leaves   int `yaml:"phones" group:"phones" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
 	LeafSums `when:"phones"`
 	Federation
@@ -197,24 +195,23 @@ type Federation struct {
 	Sums string `yaml:"sums" to:"Sums" when:"encoder=pca" experimental:"true" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
-	// Whether sums over the peers are secure: each pair of peers hides its parts by masks that cancel
-	// in the sum, so that nobody sees the part of a single peer. auto is on with 3 peers or more; with
-	// two, each peer sees the other's part of every sum in any case. Secure sums take at most 64 peers. Keys
-	// rest on X25519 and ML-KEM-768.
+	// Whether sums over the peers are secure. Each pair of peers hides its parts by masks that cancel in the sum, so
+	// nobody sees a single part. With auto they are secure from 3 peers on; 64 is the most. With two, each peer sees
+	// the other's part in any case. Keys come from X25519 and ML-KEM-768.
 	SecureSums string `yaml:"secure_sums" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 64 peers"`
 }
 
 // LayerWiseSection holds the settings of training one layer after the other.
 type LayerWiseSection struct {
-	// Encoding of a node's own features before rows are sent: raw (as they are), pca:K (their K
-	// leading components; rows of components reveal features, and the log warns; K at most half the columns, and the
-	// default keeps fewer where there are fewer), pca:K+classes (also the logits that three rounds of class means give,
-	// if each node has one of at most 50 classes and inductive is false) or mlp (a hidden layer that is trained first).
+	// Encoding of a node's own features before rows are sent. raw takes features as they are. pca:K takes their K
+	// leading components; these rows reveal features, and the log warns. K is at most half the columns, and the default
+	// keeps fewer if there are fewer. With +classes also the logits of three rounds of class means, if each node has
+	// one of at most 50 classes and inductive is false. The last one, mlp, is a hidden layer that is trained first.
 	Encoder Encoder `yaml:"encoder" group:"model" default:"pca:128+classes" choices:"raw, mlp, pca:K, pca:K+classes" rule:"policy.encoders" help:"encoding of a node's features"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	Gradient
-	// Optimiser steps between two reductions; 1 yields the model of training on pooled data.
+	// Optimizer steps between two sums. 1 gives the model of training on pooled data.
 	LocalSteps int `yaml:"local_steps" group:"training" to:"LocalSteps" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
 	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
 	// ends with the layer that validates best.
@@ -224,79 +221,78 @@ type LayerWiseSection struct {
 	Neighbours int `yaml:"neighbours" to:"Neighbours" experimental:"true" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
 	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"encoder=pca" experimental:"true" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
-	// Number format of each peer's part of a round's sum: float32, or integers of 16, 8 or 4 bits on a grid
-	// that the peers agree on first. What rounding leaves out of a part, a peer adds to its next one
-	// (error feedback; Karimireddy et al., ICML 2019). int8 is made for up to 8 peers and takes up to 63;
-	// int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
+	// Number format of each peer's part of a round's sum. Integers of 16, 8 or 4 bits are on a grid that the peers
+	// agree on first. What rounding leaves out, a peer adds to its next part (error feedback; Karimireddy et al., ICML
+	// 2019). Type int8 is made for up to 8 peers and takes up to 63; int4 takes up to 7. With auto it is int8 for up to
+	// 8 peers, else int16.
 	Updates string `yaml:"updates" group:"what travels" to:"Updates" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
 	Federation
 }
 
 // Gradient holds the settings that the methods share whose layers are trained by gradient steps: all but class means.
 type Gradient struct {
-	// The graph convolution. rgcn, rsage and rgat read typed edges, gine and gatv2 columns of edges.
+	// The graph convolution. rgcn, rsage and rgat read typed edges. gine and gatv2 read columns of edges.
 	Model string `yaml:"model" group:"model" default:"gcn" help:"graph convolution"`
-	// Number of graph layers. End to end, a linear layer follows them for a numeric target, except with appnp, sign and
-	// mlp.
+	// Number of graph layers. With full-batch and mini-batch a linear layer follows them for a numeric target, except
+	// with appnp, sign and mlp.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
-	// Width of the hidden rows; with attention, of all heads together. Where nodes have no features,
-	// models rgcn and rsage take other values in place of their defaults: hidden 16, rounds 50, lr
-	// 0.01, decay 0.0005, dropout 0, and eval_every 50, so that the last epoch counts.
+	// Width of the hidden rows. With attention it is the width of all heads together. If nodes have no features, rgcn
+	// and rsage have other defaults: hidden 16, rounds 50, lr 0.01, decay 0.0005, dropout 0, and eval_every 50, so that
+	// the last epoch counts.
 	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
-	// Aggregations before a layer; with appnp and sign, in total.
+	// Aggregations before each layer. With appnp and sign it is the total.
 	Hops int `yaml:"hops" when:"model=hops" default:"1" bounds:"[1, 1000]" rule:"policy.max_hops" help:"aggregations before a layer"`
 	// Number of attention heads.
 	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
 	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" help:"residual connections"`
-	// SHA-256 of a model file from whose parameters training starts, in place of random ones; on a command
-	// line the file itself. Its layers, classes and columns must be those of the run, and every site needs
-	// the file. Encoder pca keeps its components. With layer-wise and layer_output hidden each layer but
-	// the last starts under a new head.
+	// Model file from whose parameters training starts, instead of random ones. SHA-256 of the file; on a command line
+	// the file itself. Its layers, classes and columns must be the run's, and every site needs the file. Encoder pca
+	// keeps its components. With layer-wise and layer_output hidden each layer but the last starts under a new head.
 	Init string `yaml:"init" to:"Init" help:"model file from which training starts"`
 
 	Links `when:"task=links"`
 
-	// Optimiser.
+	// Optimizer.
 	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd" help:"optimiser"`
 	// Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
 	Rounds int `yaml:"rounds" to:"Rounds" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" default:"0.01" bounds:"(0, )" help:"learning rate"`
-	// Weight decay; adam and sgd add it to the gradient, adamw shrinks the weights. In place of the default it is 0.005
-	// where a model without typed edges is trained end to end for a numeric target of nodes with features, and 0 where
-	// layers see columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
+	// Weight decay. adam and sgd add it to the gradient, adamw shrinks the weights. The default is 0.005 if full-batch
+	// or mini-batch learns a numeric target of nodes with features, by a model without typed edges. It is 0 if layers
+	// see columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" default:"0.005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" experimental:"true" default:"0" bounds:"[0, 1)" help:"momentum"`
 	// How the learning rate falls over the steps.
 	Schedule string `yaml:"schedule" to:"Schedule.Kind" default:"constant" choices:"constant, linear, cosine" help:"schedule of the learning rate"`
-	// Probability that a value of a layer's input is left out of a step. Of task links it
-	// is by default 0.5 with decoder dot where nodes have features, else 0. Where a model without typed edges is
-	// trained end to end for a numeric target of nodes with features, 0 takes the place of the default.
+	// Probability that a value of a layer's input is left out of a step. For links the default is 0.5 with decoder dot
+	// if nodes have features, else 0. It is 0 if full-batch or mini-batch learns a numeric target of nodes with
+	// features, by a model without typed edges.
 	Dropout float32 `yaml:"dropout" default:"0.3" bounds:"[0, 1)" help:"dropout probability"`
 	// Probability that an attention weight is left out of a step.
 	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" experimental:"true" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
-	// Rounds without a better validation metric after which a layer, or training, ends; 0: never.
+	// Rounds without a better validation metric after which a layer, or the training, ends (0 = never).
 	Patience int `yaml:"patience" to:"Patience" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
 	// Rounds from one validation to the next.
 	EvalEvery int `yaml:"eval_every" to:"EvalEvery" experimental:"true" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
-	// Rounds between two checkpoints; 0: only at the end of each layer.
+	// Rounds between two checkpoints. 0 writes one only at the end of each layer.
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
 }
 
 // Links holds the settings of learning links.
 type Links struct {
-	// Score of a pair of nodes by their hidden rows: the inner product (dot), one with a learned weight for
-	// each column and relation (distmult), or a hidden layer over the products of the columns (mlp). All
-	// of them score a pair alike in both directions.
+	// Score of a pair of nodes by their hidden rows. It is the inner product (dot), one with a learned weight for each
+	// column and relation (distmult), or a hidden layer over the products of the columns (mlp). All score a pair alike
+	// in both directions.
 	Decoder string `yaml:"decoder" group:"links" default:"dot" choices:"dot, distmult, mlp" help:"how two rows make the score of a link"`
-	// Fractions of the links that validate and test: no message runs along them, in either direction.
+	// Fractions of the links that validate and test. No message runs along these links, in either direction.
 	LinkHoldout []float64 `yaml:"link_holdout" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
-	// Split of links by time, in place of link_holdout: COLUMN:T1:T2, where COLUMN is a column of the edges
-	// that holds numbers or dates (its number from 0 where a data set has no names of columns). Links
-	// before T1 train, those before T2 validate, the others test; links without a time train.
-	LinkTime string `yaml:"link_time" help:"split of links by time, COLUMN:T1:T2; empty: drawn"`
+	// Split of links by time, COLUMN:T1:T2, instead of link_holdout. COLUMN is a column of the edges with numbers or
+	// dates, or its number from 0 if columns have no names. Links before T1 train, links before T2 validate, later ones
+	// test. Links without a time train.
+	LinkTime string `yaml:"link_time" help:"split of links by time, COLUMN:T1:T2"`
 	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
 	// another node of the other end's type that it is not linked with.
 	Negatives int `yaml:"negatives" experimental:"true" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
@@ -308,7 +304,7 @@ type Links struct {
 
 // JointLayers holds the settings of the methods that train all layers at once.
 type JointLayers struct {
-	// Normalisation after each layer but the last: of each row (layer), or over all nodes (batch).
+	// Normalization after each layer but the last. layer is by row, batch by column over all nodes.
 	Norm string `yaml:"norm" group:"model" default:"none" choices:"none, layer, batch" help:"normalisation after hidden layers"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
@@ -317,16 +313,16 @@ type JointLayers struct {
 	// have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place of 0.02.
 	Bases int `yaml:"bases" when:"model=relations" experimental:"true" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
 	Gradient
-	// Rows that a peer keeps although it could fetch them again: a size, as 4GiB, or a number of MiB (0 = no limit).
-	// With mini-batch: those of two groups of batches where group is 0; 0: 1024.
+	// Rows that a peer keeps although it could fetch them again. A number without a unit is in MiB. With mini-batch it
+	// is the most for two groups of batches, if group is 0; 0 is then 1024.
 	Memory Mebibytes `yaml:"memory" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"rows to hold in memory, as 4GiB (0 = no limit)"`
 }
 
 // FullBatchSection holds the settings of training all layers at once on the whole graph.
 type FullBatchSection struct {
-	// Encoding of a node's own features: raw (as they are) or embedding:K, which maps
-	// features to K columns, and each node without features has a row of K numbers that only its peer learns and
-	// keeps; a node that comes later has the bias of the map instead.
+	// Encoding of a node's own features. raw takes features as they are. With embedding:K they are mapped to K columns,
+	// and each node without features has a row of K numbers that only its peer learns and keeps. A node that comes
+	// later has the bias of the map instead.
 	Encoder Encoder `yaml:"encoder" group:"model" default:"raw" choices:"raw, embedding:K" rule:"policy.encoders" help:"encoding of a node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
@@ -357,14 +353,15 @@ type FullBatchSection struct {
 // MiniBatchSection holds the settings of training on sampled batches.
 type MiniBatchSection struct {
 	JointLayers
-	// Training labels of a step, of all peers together; each peer computes those of its own nodes. With task links the
-	// links of a step, on average, each at both of its ends.
+	// Training labels of a step, of all peers together. Each peer computes its own nodes. For links it is the mean
+	// number of links of a step, each at both ends.
 	BatchSize int `yaml:"batch_size" group:"sampling" to:"BatchSize" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
-	// In-edges that are sampled of a node, hop by hop, the first from the training nodes; one number stands for all
-	// layers, -1 takes every edge. With typed edges it is the number for each relation.
+	// In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number serves all layers;
+	// -1 takes every edge. With typed edges it is the number for each relation.
 	Fanouts []int `yaml:"fanouts" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
-	// neighbour samples the in-edges of each node by itself. labor (LABOR-0) samples as many on average, by
-	// numbers that all nodes of a hop share, so that fewer distinct nodes are read.
+	// How the neighbours of a batch are sampled. neighbour samples the in-edges of each node separately. LABOR-0
+	// (labor) samples as many on average, by numbers that all nodes of a hop share, so that fewer distinct nodes are
+	// read.
 	Sampler string `yaml:"sampler" to:"Sample.Kind" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
 	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then
 	// counts these: on a large graph a run continues from within an epoch. Batches do not depend on it.
@@ -372,7 +369,7 @@ type MiniBatchSection struct {
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
 	Group int `yaml:"group" to:"Group" experimental:"true" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
-	// Features of other peers' nodes that a peer keeps for the next batches: a size, as 64MiB, or a number of MiB. The
+	// Features of other peers' nodes that a peer keeps for the next batches. A number without a unit is in MiB. The
 	// model does not depend on it.
 	FeatureCache Mebibytes `yaml:"feature_cache" default:"64" bounds:"[0, 1048576]" local:"true" help:"other peers' features to keep, as 64MiB (0 = none)"`
 }
