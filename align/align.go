@@ -196,7 +196,7 @@ func (m *meeting) encoding() error {
 	like := schemas[m.g.Rank()].Like
 	for q, s := range schemas {
 		if s.Like != like {
-			return fmt.Errorf("align: all sites must read their tables like the same model, or none: %s and %s do not",
+			return fmt.Errorf("all sites must read their tables like the same model, or none: %s and %s do not",
 				m.c.Sites[m.g.Rank()], m.c.Sites[q])
 		}
 	}
@@ -268,7 +268,7 @@ func (m *meeting) number() error {
 		m.first = append(m.first, m.first[q]+int64(n))
 	}
 	if all := m.first[len(m.first)-1]; all > math.MaxInt32 {
-		return fmt.Errorf("align: all sites together must have at most %d nodes (got %d)", math.MaxInt32, all)
+		return fmt.Errorf("all sites together must have at most %d nodes (got %d)", math.MaxInt32, all)
 	}
 	return nil
 }

@@ -78,7 +78,7 @@ func (t *columnsOf) squares(counts []float32) (out, rest []float32, err error) {
 				d := m.Mean - mean(counts)
 				sum := m.M2 + float64(d*d)*float64(m.N)
 				if !(sum <= mostSum) {
-					return nil, nil, fmt.Errorf("align: column %s must have numbers near those of the other sites "+
+					return nil, nil, fmt.Errorf("column %s must have numbers near those of the other sites "+
 						"(their mean is %g here and %g over all sites)", c.Name, m.Mean, mean(counts))
 				}
 				square = float32(sum)
@@ -123,7 +123,7 @@ func (t *columnsOf) fit(counts, squares []float32) (restCounts, restSquares []fl
 				c.Std = math.Sqrt(float64(squares[0]) / float64(counts[0]))
 			}
 			if !(c.Std > 0 && c.Std <= math.MaxFloat64) || math.IsInf(c.Mean, 0) || math.IsNaN(c.Mean) {
-				return nil, nil, fmt.Errorf("align: column %s: its numbers are too large to be standardised", c.Name)
+				return nil, nil, fmt.Errorf("column %s: its numbers are too large to be standardised", c.Name)
 			}
 			squares = squares[1:]
 		case c.Kind == table.Categorical:

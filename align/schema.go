@@ -216,7 +216,7 @@ func (t *Tables) unsent(a *agreed) error {
 				"or give each relation a table, --edges SOURCE-RELATION-TARGET=FILE"}} {
 			for _, name := range of.found {
 				if of.column != "" && !slices.Contains(of.sent, table.NewSpellings(of.sent).Find(name)) {
-					return fmt.Errorf("align: %s: column %s: %.40q must be of at least %d nodes at one of the sites, "+
+					return fmt.Errorf("%s: column %s: %.40q must be of at least %d nodes at one of the sites, "+
 						"as it is not sent otherwise: correct it, leave it empty, %s",
 						n.Nodes, of.column, name, t.cfg.MinTexts, of.remedy)
 				}
@@ -235,10 +235,10 @@ func (s schema) encode() ([]byte, error) { return json.Marshal(s) }
 // parseSchema reads what encode wrote, and refuses what no site could have found.
 func parseSchema(text []byte) (s schema, err error) {
 	if err := json.Unmarshal(text, &s); err != nil {
-		return s, fmt.Errorf("align: schema: %w", err)
+		return s, fmt.Errorf("schema: %w", err)
 	}
 	if err := s.validTypes(); err != nil {
-		return s, fmt.Errorf("align: schema: %w", err)
+		return s, fmt.Errorf("schema: %w", err)
 	}
 	return s, s.valid()
 }
@@ -246,13 +246,13 @@ func parseSchema(text []byte) (s schema, err error) {
 // valid checks what a site tells of one table of nodes.
 func (s *schema) valid() error {
 	if len(s.Classes) > dataset.MaxClasses {
-		return fmt.Errorf("align: schema: classes must be at most %d (got %d)", dataset.MaxClasses, len(s.Classes))
+		return fmt.Errorf("schema: classes must be at most %d (got %d)", dataset.MaxClasses, len(s.Classes))
 	}
 	if err := dataset.CheckRelations(s.Relations); err != nil {
-		return fmt.Errorf("align: schema: %w", err)
+		return fmt.Errorf("schema: %w", err)
 	}
 	if err := s.columns().valid(); err != nil {
-		return fmt.Errorf("align: schema: %w", err)
+		return fmt.Errorf("schema: %w", err)
 	}
 	return nil
 }
@@ -281,24 +281,24 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 			{"weights", first.Weight, s.Weight}, {"relations", first.Relation, s.Relation},
 			{"split by time and its dates", first.SplitTime, s.SplitTime}} {
 			if role[1] != role[2] {
-				return nil, fmt.Errorf("align: the column of the %s must have one name at all sites "+
+				return nil, fmt.Errorf("the column of the %s must have one name at all sites "+
 					"(got %q at %s and %q at %s)", role[0], role[1], sites[0], role[2], sites[q])
 			}
 		}
 		if s.Merge != first.Merge {
-			return nil, fmt.Errorf("align: repeated edges must be merged alike at all sites "+
+			return nil, fmt.Errorf("repeated edges must be merged alike at all sites "+
 				"(got %q at %s and %q at %s)", first.Merge, sites[0], s.Merge, sites[q])
 		}
 		if s.Multi != first.Multi {
-			return nil, fmt.Errorf("align: nodes have several labels at one of %s and %s, and one at the other",
+			return nil, fmt.Errorf("nodes have several labels at one of %s and %s, and one at the other",
 				sites[0], sites[q])
 		}
 		if s.Regression != first.Regression {
-			return nil, fmt.Errorf("align: labels are numbers (regression) at one of %s and %s, "+
+			return nil, fmt.Errorf("labels are numbers (regression) at one of %s and %s, "+
 				"and classes at the other", sites[0], sites[q])
 		}
 		if !slices.Equal(s.ClassOrder, first.ClassOrder) {
-			return nil, fmt.Errorf("align: the order of classes must be the same at all sites "+
+			return nil, fmt.Errorf("the order of classes must be the same at all sites "+
 				"(got %q at %s and %q at %s)", first.ClassOrder, sites[0], s.ClassOrder, sites[q])
 		}
 		for _, name := range s.Classes {
@@ -310,11 +310,11 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 	}
 	e.Relations = slices.Sorted(maps.Keys(relations))
 	if err := cmp.Or(dataset.CheckRelations(e.Relations), dataset.OneSpelling(e.Relations)); err != nil {
-		return nil, fmt.Errorf("align: column %s, of all sites together: %w", e.Relation, err)
+		return nil, fmt.Errorf("column %s, of all sites together: %w", e.Relation, err)
 	}
 	table.Unite(classes, e.ClassOrder...) // facts name them
 	if e.Label != "" && !e.Regression && len(classes) == 0 || len(classes) > dataset.MaxClasses {
-		return nil, fmt.Errorf("align: column %s: all sites together must have 1 to %d classes, each of enough "+
+		return nil, fmt.Errorf("column %s: all sites together must have 1 to %d classes, each of enough "+
 			"nodes of a site to be sent (got %d): "+allClasses, e.Label, dataset.MaxClasses, len(classes))
 	}
 	e.Classes, e.Columns = dataset.SortNames(classes), nil
@@ -352,7 +352,7 @@ func agreeColumns(sites []string, schemas []columnSchema) (out []table.Column, e
 	for q, s := range schemas {
 		for _, c := range s.Columns {
 			if _, ok := place[0][c.Name]; !ok {
-				return nil, fmt.Errorf("align: %s has a column %.40q, which %s has not%s: add it there, or "+
+				return nil, fmt.Errorf("%s has a column %.40q, which %s has not%s: add it there, or "+
 					"ignore it here",
 					sites[q], c.Name, sites[0], writes(sites[0], c.Name, schemas[0]))
 			}
@@ -384,7 +384,7 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 	for q, s := range schemas {
 		at, ok := place[q][name]
 		if !ok {
-			return out, fmt.Errorf("align: %s has no column %.40q, which %s has%s: add it there, or ignore it here",
+			return out, fmt.Errorf("%s has no column %.40q, which %s has%s: add it there, or ignore it here",
 				sites[q], name, sites[0], writes(sites[q], name, s))
 		}
 		c, m := s.Columns[at], s.Marks[at]
@@ -394,11 +394,11 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 			continue
 		}
 		if by >= 0 && c.Kind != out.Kind {
-			return out, fmt.Errorf("align: column %.40q is %s at %s and %s at %s: correct the one, "+
+			return out, fmt.Errorf("column %.40q is %s at %s and %s at %s: correct the one, "+
 				"or say there what it is", name, out.Kind, sites[by], c.Kind, sites[q])
 		}
 		if by >= 0 && (c.Until != out.Until || c.Width != out.Width || c.Seed != out.Seed) {
-			return out, fmt.Errorf("align: column %.40q must be asked for alike at all sites "+
+			return out, fmt.Errorf("column %.40q must be asked for alike at all sites "+
 				"(got %s at %s and %s at %s)", name, form(out), sites[by], form(c), sites[q])
 		}
 		if by < 0 {
@@ -427,7 +427,7 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 			break
 		}
 		if unclear >= 0 {
-			return out, fmt.Errorf("align: the dates of column %.40q are day first at one site and month "+
+			return out, fmt.Errorf("the dates of column %.40q are day first at one site and month "+
 				"first at another, "+
 				"and at %s they can be either: say there which (--date %.40s:dmy or :mdy)", name, sites[unclear], name)
 		}
@@ -453,12 +453,12 @@ func agreeValues(out table.Column, values map[string]int, sparse bool, many, ask
 	for q, s := range schemas {
 		at := place[q][out.Name]
 		if m := s.Marks[at]; asked >= 0 && !m.Asked && !m.Empty && (m.Many || m.Sparse) {
-			return out, fmt.Errorf("align: %s asks for column %.40q (--categorical), and at %s it has too many "+
+			return out, fmt.Errorf("%s asks for column %.40q (--categorical), and at %s it has too many "+
 				"categories: all sites must ask for it, or none", sites[asked], out.Name, sites[q])
 		}
 	}
 	if len(values) > table.MaxTracked {
-		return out, fmt.Errorf("align: column %.40q has more than %d categories at all sites together: ignore it",
+		return out, fmt.Errorf("column %.40q has more than %d categories at all sites together: ignore it",
 			out.Name, table.MaxTracked)
 	}
 	out.Values = slices.Sorted(maps.Keys(values))

@@ -72,12 +72,12 @@ func (m *meeting) shard(edges *siteEdges, cross []ends, table *edgeRows) (*shard
 	all, err := graph.FromEdges(len(s.Global), l.src, l.dst, l.weight,
 		graph.Build{Directed: e.Directed.OneWay(), Edge: l.rows})
 	if err != nil {
-		return nil, fmt.Errorf("align: %w", err)
+		return nil, err
 	}
 	s.Adj = *all.First(n) // what neighbours elsewhere take from here is in their own shards
 	if s.Typed, err = e.Typed(n, len(s.Global), typed.kind, typed.src, typed.dst, typed.weight,
 		typed.rows); err != nil {
-		return nil, fmt.Errorf("align: %w", err)
+		return nil, err
 	}
 	if table == nil {
 		return s, nil
@@ -170,7 +170,7 @@ func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) 
 		base += int64(all)
 	}
 	if base > math.MaxInt32 {
-		return nil, fmt.Errorf("align: all sites together must have at most %d edges with columns (got %d)",
+		return nil, fmt.Errorf("all sites together must have at most %d edges with columns (got %d)",
 			math.MaxInt32, base)
 	}
 	t, x := &edgeRows{}, []float32(nil)

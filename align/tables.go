@@ -35,13 +35,13 @@ type SiteConfig struct {
 func (c SiteConfig) Validate() error {
 	var faults []error
 	if c.Here == "" {
-		faults = append(faults, errors.New("align: this site must have a name (got none)"))
+		faults = append(faults, errors.New("this site must have a name (got none)"))
 	}
 	if c.MinTexts < 1 {
-		faults = append(faults, fmt.Errorf("align: MinTexts must be at least 1 (got %d)", c.MinTexts))
+		faults = append(faults, fmt.Errorf("MinTexts must be at least 1 (got %d)", c.MinTexts))
 	}
 	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
-		faults = append(faults, fmt.Errorf("align: the sites of sources and of targets must be in two columns "+
+		faults = append(faults, fmt.Errorf("the sites of sources and of targets must be in two columns "+
 			"(got both in %s)", c.SourceSite))
 	}
 	if len(c.NodeTables) == 0 {
@@ -49,7 +49,7 @@ func (c SiteConfig) Validate() error {
 	}
 	if c.Relation != "" {
 		faults = append(faults,
-			fmt.Errorf("align: each table of edges is a relation, without a column of relations (got %s)", c.Relation))
+			fmt.Errorf("each table of edges is a relation, without a column of relations (got %s)", c.Relation))
 	}
 	return errors.Join(faults...)
 }
@@ -236,7 +236,7 @@ type siteEdges struct {
 // fault returns an error that names the file and the line of a site's node, by its place in names.
 func (s *siteEdges) fault(site string, name int, text string) error {
 	at := s.cross[site].lines[name]
-	return fmt.Errorf("align: %s: %s %d: %s", at.file, at.unit, at.line, text)
+	return fmt.Errorf("%s: %s %d: %s", at.file, at.unit, at.line, text)
 }
 
 // reading is what a site's tables are by an encoding that all sites share.
@@ -310,7 +310,7 @@ func (t *Tables) readNodes(c *nodeTable,
 	}
 	for i, s := range g.Site {
 		if g.Sites[s] != t.cfg.Here {
-			return nil, nil, nil, fmt.Errorf("align: %s: column %s: node %q must be of %q, whose table it is (got %q)",
+			return nil, nil, nil, fmt.Errorf("%s: column %s: node %q must be of %q, whose table it is (got %q)",
 				c.Nodes, c.Site, g.IDs[i], t.cfg.Here, g.Sites[s])
 		}
 	}

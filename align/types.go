@@ -166,7 +166,7 @@ func (t *Tables) openTypes() (err error) {
 			return e.sourceSite != "" && column == c.SourceSite || e.targetSite != "" && column == c.TargetSite
 		}
 		if column != "" && !slices.ContainsFunc(t.edges, has) {
-			return fmt.Errorf("align: column %s of the ends' sites must be in a table of edges", column)
+			return fmt.Errorf("column %s of the ends' sites must be in a table of edges", column)
 		}
 	}
 	return nil
@@ -259,15 +259,15 @@ func (s *schema) validTypes() error {
 func agreeAll(sites []string, schemas []schema) (*agreed, error) {
 	for q := range schemas {
 		if (len(schemas[q].Types) > 0) != (len(schemas[0].Types) > 0) {
-			return nil, fmt.Errorf("align: all sites must have tables of several types (--nodes TYPE=FILE), "+
+			return nil, fmt.Errorf("all sites must have tables of several types (--nodes TYPE=FILE), "+
 				"or none: %s and %s do not", sites[0], sites[q])
 		}
 		if m, first := schemas[q].Merge, schemas[0].Merge; m != first {
-			return nil, fmt.Errorf("align: repeated edges must be merged alike at all sites "+
+			return nil, fmt.Errorf("repeated edges must be merged alike at all sites "+
 				"(got %q at %s and %q at %s)", first, sites[0], m, sites[q])
 		}
 		if d, first := schemas[q].Directed, schemas[0].Directed; d != first {
-			return nil, fmt.Errorf("align: messages must go the same way at all sites (got %q at %s and %q at %s)",
+			return nil, fmt.Errorf("messages must go the same way at all sites (got %q at %s and %q at %s)",
 				first, sites[0], d, sites[q])
 		}
 	}
@@ -282,7 +282,7 @@ func agreeAll(sites []string, schemas []schema) (*agreed, error) {
 		return nil, err
 	}
 	if err := e.Valid(); err != nil {
-		return nil, fmt.Errorf("align: %w", err)
+		return nil, err
 	}
 	return agreedTypes(e), nil
 }
@@ -332,7 +332,7 @@ func agreeTypes(sites []string, schemas []schema) (*typed.Encoding, error) {
 			return nil, fmt.Errorf("%w (nodes of type %.40s)", err, kind)
 		}
 		if one.Label != "" && labelled != "" {
-			return nil, fmt.Errorf("align: nodes of one type must have labels (got %s at %s and %s at %s)", labelled,
+			return nil, fmt.Errorf("nodes of one type must have labels (got %s at %s and %s at %s)", labelled,
 				names[labelled][0], kind, names[kind][0])
 		}
 		if one.Label != "" {
@@ -364,7 +364,7 @@ func agreeRelations(sites []string, schemas []schema) ([]typed.EdgeEncoding, err
 			for _, role := range [][3]string{{"sources", first.Of.Source, t.Roles.Source},
 				{"targets", first.Of.Target, t.Roles.Target}, {"weights", first.Of.Weight, t.Roles.Weight}} {
 				if role[1] != role[2] {
-					return nil, fmt.Errorf("align: the column of the %s of %.80s must have one name at all sites "+
+					return nil, fmt.Errorf("the column of the %s of %.80s must have one name at all sites "+
 						"(got %q at %s and %q at %s)", role[0], name, role[1], by[name][0], role[2], sites[q])
 				}
 			}

@@ -70,7 +70,7 @@ func appendArrays[T section.Element](list []section.Section, prefix string, arra
 func readState(path string) (st *State, err error) {
 	f, err := section.Open(path, stateKind)
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: read state: %w", err)
+		return nil, fmt.Errorf("read state: %w", err)
 	}
 	defer func() {
 		if closing := f.Close(); err == nil && closing != nil {
@@ -105,11 +105,11 @@ func readState(path string) (st *State, err error) {
 			err = f.Errorf(array.Name, "a name must be state or header, or begin with f32/, f64/, i64/ or u8/")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("checkpoint: read state: %w", err)
+			return nil, fmt.Errorf("read state: %w", err)
 		}
 	}
 	if !f.Has("state") || !f.Has("header") {
-		return nil, fmt.Errorf("checkpoint: read state: %w", f.Errorf("state", "missing, or header is"))
+		return nil, fmt.Errorf("read state: %w", f.Errorf("state", "missing, or header is"))
 	}
 	return st, nil
 }

@@ -48,7 +48,7 @@ func (s *Store) Save(seq uint64, st *State) error {
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("checkpoint: remove an old state: %w", err)
+		return fmt.Errorf("remove an old state: %w", err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (s *Store) Save(seq uint64, st *State) error {
 // makeDir makes the directory, without what a process left there that ended while it wrote.
 func (s *Store) makeDir() error {
 	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
-		return fmt.Errorf("checkpoint: make directory of states: %w", err)
+		return fmt.Errorf("make directory of states: %w", err)
 	}
 	return s.removeLeftovers()
 }
@@ -81,7 +81,7 @@ func (s *Store) rewind(seq uint64) error {
 	for _, newer := range all {
 		if newer > seq {
 			if err := s.disk().Remove(s.Path(newer)); err != nil {
-				return fmt.Errorf("checkpoint: remove a state that the run goes back from: %w", err)
+				return fmt.Errorf("remove a state that the run goes back from: %w", err)
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (s *Store) Note(name string) ([]byte, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("checkpoint: read the %s: %w", name, err)
+		return nil, fmt.Errorf("read the %s: %w", name, err)
 	}
 	return b, nil
 }
@@ -146,7 +146,7 @@ func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
 		return nil, err
 	}
 	if st.Seq != seq {
-		return nil, fmt.Errorf("checkpoint: %s must hold state %d (got %d)", path, seq, st.Seq)
+		return nil, fmt.Errorf("%s must hold state %d (got %d)", path, seq, st.Seq)
 	}
 	if which := st.Fingerprints.differ(fp); which != nil {
 		return nil, &MismatchError{Path: path, Which: which}
@@ -159,7 +159,7 @@ func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
 func (s *Store) List() ([]uint64, error) {
 	files, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("checkpoint: list states: %w", err)
+		return nil, fmt.Errorf("list states: %w", err)
 	}
 	var all []uint64
 	for _, f := range files {
@@ -202,7 +202,7 @@ func (s *Store) removeLeftovers() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("checkpoint: remove a half-written state: %w", err)
+		return fmt.Errorf("remove a half-written state: %w", err)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ type MismatchError struct {
 
 func (e *MismatchError) Error() string {
 	// The config of another version differs, too, since it has other fields.
-	return fmt.Sprintf("checkpoint: %s was saved with another %s; use the same, the version of Heddle that saved it, "+
+	return fmt.Sprintf("%s was saved with another %s; use the same, the version of Heddle that saved it, "+
 		"or another directory of states", e.Path, strings.Join(e.Which, ", another "))
 }
 
@@ -265,11 +265,11 @@ func Lock(dir string) (release func(), err error) {
 		return func() {}, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("checkpoint: %w", err)
+		return nil, err
 	}
 	release, err = disk.Lock(filepath.Join(dir, ".lock"), false)
 	if errors.Is(err, disk.ErrLocked) {
-		return nil, fmt.Errorf("checkpoint: %s must be the directory of one peer alone (got one %w)", dir, err)
+		return nil, fmt.Errorf("%s must be the directory of one peer alone (got one %w)", dir, err)
 	}
 	if err != nil {
 		return func() {}, nil

@@ -83,7 +83,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	t.Join(g, r)
 	t.sender = train.NewSender(g, t.shard, t.config.Rows)
 	if (t.Edges != nil) != (t.config.Epsilon > 0) {
-		return fmt.Errorf("classmeans: edges must have a mechanism where epsilon is above 0, and only there "+
+		return fmt.Errorf("edges must have a mechanism where epsilon is above 0, and only there "+
 			"(epsilon is %g)", t.config.Epsilon)
 	}
 	if err := errors.Join(t.fitsLeaves(), t.fitsBeyond()); err != nil {

@@ -78,7 +78,7 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	clear(part.Residual)
 	if part.Bits != 0 && len(part.Update) > 0 {
 		if form, err = part.Fixed(g.size); err != nil {
-			err = g.breakWith(fmt.Errorf("comm: %s: %w", c.name(), err)) // the others wait for what will not come
+			err = g.breakWith(fmt.Errorf("%s: %w", c.name(), err)) // the others wait for what will not come
 			c.end()
 			return Reduced{}, err
 		}

@@ -59,7 +59,7 @@ func (g *Group) SendRecv(
 	}
 	for q, b := range out {
 		if q != g.rank && len(b) > limit {
-			err := fmt.Errorf("comm: %s: a message to peer %d must have at most %d bytes (got %d)",
+			err := fmt.Errorf("%s: a message to peer %d must have at most %d bytes (got %d)",
 				c.name(), q, limit, len(b))
 			g.breakWith(err) // the peers wait for a message that will not come
 			c.end()

@@ -345,7 +345,7 @@ func TestDisagreement(t *testing.T) {
 				return err
 			},
 			func(g *comm.Group) error { return nil },
-			"comm: sendrecv 1 (blobs): a message to peer 1 must have at most 10 bytes (got 11)",
+			"sendrecv 1 (blobs): a message to peer 1 must have at most 10 bytes (got 11)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrClosed is the error of a call on a Group or a Transport that its own owner has closed.
-var ErrClosed = errors.New("comm: closed")
+var ErrClosed = errors.New("closed")
 
 // Group is a fixed set of members that run the same operations in the same order. One operation runs at a time:
 // the caller serialises calls, and a second call while one runs is a bug that panics. Bytes and Close may be called
@@ -198,7 +198,7 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 	err := g.err
 	g.mu.Unlock()
 	if err == nil && ctx.Err() != nil {
-		err = g.breakWith(fmt.Errorf("comm: %v %s: not begun: %w", op, what, contextError(ctx)))
+		err = g.breakWith(fmt.Errorf("%v %s: not begun: %w", op, what, contextError(ctx)))
 	}
 	if err != nil {
 		g.busy.Store(false)
@@ -346,7 +346,7 @@ func (c *call) interrupted() error {
 		err = fmt.Errorf("%w for %v", ErrSilent, c.limit)
 	}
 	if len(c.waits) == 0 {
-		return fmt.Errorf("comm: %s: %w", c.name(), err)
+		return fmt.Errorf("%s: %w", c.name(), err)
 	}
 	first := slices.MinFunc(c.waits, func(a, b wait) int { return int(a.step) - int(b.step) }).step
 	var late []int
@@ -360,7 +360,7 @@ func (c *call) interrupted() error {
 	if c.silent || errors.Is(err, context.DeadlineExceeded) {
 		return &PeerError{Rank: late[0], Op: doing, Err: err, lost: true}
 	}
-	return fmt.Errorf("comm: %s: %w", doing, err)
+	return fmt.Errorf("%s: %w", doing, err)
 }
 
 // contextError is the error and, where it says more, the cause of a context that has ended.

@@ -137,7 +137,7 @@ func (o *ownRows) Keep(c *train.Checkpoint) error {
 func (o *ownRows) TakeUp(c *train.Checkpoint) error {
 	if n := len(o.table.Data); len(c.I64["rows/steps"]) != 1 || len(c.F32["rows/table"]) != n ||
 		len(c.F32["rows/best"]) != n {
-		return fmt.Errorf("fullbatch: a checkpoint must have the rows of %d nodes (got %d numbers)", o.table.Rows,
+		return fmt.Errorf("a checkpoint must have the rows of %d nodes (got %d numbers)", o.table.Rows,
 			len(c.F32["rows/table"]))
 	}
 	copy(o.table.Data, c.F32["rows/table"])

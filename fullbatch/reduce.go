@@ -3,7 +3,6 @@ package fullbatch
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -125,7 +124,7 @@ func (s *reduction) sum() (float64, error) {
 	}
 	loss := eval.Real(s.loss[:])
 	if loss != loss {
-		return 0, fmt.Errorf("fullbatch: %w", train.ErrDiverged)
+		return 0, train.ErrDiverged
 	}
 	return loss, nil
 }

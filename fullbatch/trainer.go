@@ -89,7 +89,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	}
 	t.learnFrom(messages)
 	if t.links == nil && s.Parts == 1 && len(t.split[graph.Train]) == 0 {
-		return nil, errors.New("fullbatch: the graph has no training node: nothing can be learned")
+		return nil, errors.New("the graph has no training node: nothing can be learned")
 	}
 	t.chain()
 	t.begins, t.bucket = begins(t.Params.Params, t.units), bucket

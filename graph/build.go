@@ -24,24 +24,24 @@ type Build struct {
 // outside [0, n) and weights that are negative or not finite, naming the place in the list.
 func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) {
 	if n < 0 || n > math.MaxInt32 {
-		return CSR{}, fmt.Errorf("graph: number of nodes must be 0 to %d (got %d)", math.MaxInt32, n)
+		return CSR{}, fmt.Errorf("number of nodes must be 0 to %d (got %d)", math.MaxInt32, n)
 	}
 	if len(src) != len(dst) || weight != nil && len(weight) != len(src) {
-		return CSR{}, fmt.Errorf("graph: edges must have as many sources, destinations and weights (got %d, %d and %d)",
+		return CSR{}, fmt.Errorf("edges must have as many sources, destinations and weights (got %d, %d and %d)",
 			len(src), len(dst), len(weight))
 	}
 	if b.Edge != nil && len(b.Edge) != len(src) {
-		return CSR{}, fmt.Errorf("graph: %d rows of edge columns for %d edges", len(b.Edge), len(src))
+		return CSR{}, fmt.Errorf("%d rows of edge columns for %d edges", len(b.Edge), len(src))
 	}
 	for k := range src {
 		if uint32(src[k]) >= uint32(n) || uint32(dst[k]) >= uint32(n) {
-			return CSR{}, fmt.Errorf("graph: edge %d goes from node %d to node %d, out of [0, %d)", k, src[k], dst[k],
+			return CSR{}, fmt.Errorf("edge %d goes from node %d to node %d, out of [0, %d)", k, src[k], dst[k],
 				n)
 		}
 	}
 	for k, w := range weight {
 		if !(w >= 0 && w <= math.MaxFloat32) {
-			return CSR{}, fmt.Errorf("graph: weight of edge %d must be a finite number, 0 or more (got %v)", k, w)
+			return CSR{}, fmt.Errorf("weight of edge %d must be a finite number, 0 or more (got %v)", k, w)
 		}
 	}
 	// Rows by source in the order of the list, then transposed: a counting sort by (destination,

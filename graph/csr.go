@@ -79,35 +79,35 @@ func (g *CSR) take(from *CSR, k int64, j int32) {
 // Valid returns an error that names the first broken invariant, or nil.
 func (g *CSR) Valid() error {
 	if g.NumDst < 0 || g.NumSrc < 0 {
-		return fmt.Errorf("graph: %d destinations, %d sources", g.NumDst, g.NumSrc)
+		return fmt.Errorf("%d destinations, %d sources", g.NumDst, g.NumSrc)
 	}
 	if len(g.RowPtr) != g.NumDst+1 || g.RowPtr[0] != 0 {
-		return fmt.Errorf("graph: there must be %d row pointers for %d destinations, starting at 0 (got %d)",
+		return fmt.Errorf("there must be %d row pointers for %d destinations, starting at 0 (got %d)",
 			g.NumDst+1, g.NumDst, len(g.RowPtr))
 	}
 	for i := range g.NumDst {
 		if g.RowPtr[i+1] < g.RowPtr[i] || g.RowPtr[i+1] > int64(len(g.Col)) {
-			return fmt.Errorf("graph: destination %d ends at edge %d, before its start %d or past the %d edges", i,
+			return fmt.Errorf("destination %d ends at edge %d, before its start %d or past the %d edges", i,
 				g.RowPtr[i+1], g.RowPtr[i], len(g.Col))
 		}
 	}
 	if g.RowPtr[g.NumDst] != int64(len(g.Col)) {
-		return fmt.Errorf("graph: row pointers end at %d, with %d edges", g.RowPtr[g.NumDst], len(g.Col))
+		return fmt.Errorf("row pointers end at %d, with %d edges", g.RowPtr[g.NumDst], len(g.Col))
 	}
 	if g.Weight != nil && len(g.Weight) != len(g.Col) {
-		return fmt.Errorf("graph: %d weights for %d edges", len(g.Weight), len(g.Col))
+		return fmt.Errorf("%d weights for %d edges", len(g.Weight), len(g.Col))
 	}
 	if g.Edge != nil && len(g.Edge) != len(g.Col) {
-		return fmt.Errorf("graph: %d rows of edge columns for %d edges", len(g.Edge), len(g.Col))
+		return fmt.Errorf("%d rows of edge columns for %d edges", len(g.Edge), len(g.Col))
 	}
 	for i := range g.NumDst {
 		col, _ := g.Row(i)
 		for k, j := range col {
 			if j < 0 || int(j) >= g.NumSrc {
-				return fmt.Errorf("graph: destination %d has source %d, out of [0, %d)", i, j, g.NumSrc)
+				return fmt.Errorf("destination %d has source %d, out of [0, %d)", i, j, g.NumSrc)
 			}
 			if k > 0 && col[k-1] >= j {
-				return fmt.Errorf("graph: sources of destination %d are not strictly ascending at %d", i, j)
+				return fmt.Errorf("sources of destination %d are not strictly ascending at %d", i, j)
 			}
 		}
 	}

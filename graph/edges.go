@@ -51,12 +51,12 @@ func (t *Relations) ValidEdges(adj *CSR, x mat.Dense) error {
 	}
 	for _, g := range list {
 		if (g.Edge != nil) != (x.Cols > 0) {
-			return fmt.Errorf("graph: edges must have rows of columns if there are such (got %d rows, %d columns)",
+			return fmt.Errorf("edges must have rows of columns if there are such (got %d rows, %d columns)",
 				len(g.Edge), x.Cols)
 		}
 		for k, e := range g.Edge {
 			if e < -1 || int(e) >= x.Rows {
-				return fmt.Errorf("graph: row of edge %d must be -1 (none) or one of %d (got %d)", k, x.Rows, e)
+				return fmt.Errorf("row of edge %d must be -1 (none) or one of %d (got %d)", k, x.Rows, e)
 			}
 		}
 	}

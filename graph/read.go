@@ -2,7 +2,6 @@ package graph
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 
 	"github.com/heddle-gnn/heddle/graph/section"
@@ -12,11 +11,11 @@ import (
 func Read(path string) (*Graph, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("graph: %w", err)
+		return nil, err
 	}
 	f, err := section.Decode(path, GraphKind, b)
 	if err != nil {
-		return nil, fmt.Errorf("graph: %w", err)
+		return nil, err
 	}
 	g := &Graph{}
 	if err := g.read(f); err != nil {

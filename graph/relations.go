@@ -92,7 +92,7 @@ func Deal(n, relations int, kind, src, dst []int32, weight []float32, b Build) (
 	of := make([][]int32, relations)
 	for k, r := range kind {
 		if r < 0 || int(r) >= relations {
-			return nil, fmt.Errorf("graph: relation of edge %d must be 0 to %d (got %d)", k, relations-1, r)
+			return nil, fmt.Errorf("relation of edge %d must be 0 to %d (got %d)", k, relations-1, r)
 		}
 		of[r] = append(of[r], int32(k))
 	}
@@ -142,20 +142,20 @@ func (t *Relations) Valid(adj *CSR) error {
 	n := t.Count()
 	if n == 0 {
 		if t.Adj.NumEdges() != 0 {
-			return fmt.Errorf("graph: %d typed edges of no relation", t.Adj.NumEdges())
+			return fmt.Errorf("%d typed edges of no relation", t.Adj.NumEdges())
 		}
 		return nil
 	}
 	if n > MaxRelations {
-		return fmt.Errorf("graph: there must be at most %d relations (got %d)", MaxRelations, n)
+		return fmt.Errorf("there must be at most %d relations (got %d)", MaxRelations, n)
 	}
 	g := &t.Adj
 	if int64(n)*int64(adj.NumDst) > math.MaxInt32 {
-		return fmt.Errorf("graph: relations times nodes must be at most %d (got %d times %d)", math.MaxInt32, n,
+		return fmt.Errorf("relations times nodes must be at most %d (got %d times %d)", math.MaxInt32, n,
 			adj.NumDst)
 	}
 	if g.NumDst != n*adj.NumDst || g.NumSrc != adj.NumSrc {
-		return fmt.Errorf("graph: typed adjacency of %d×%d for %d relations of %d×%d", g.NumDst, g.NumSrc, n,
+		return fmt.Errorf("typed adjacency of %d×%d for %d relations of %d×%d", g.NumDst, g.NumSrc, n,
 			adj.NumDst, adj.NumSrc)
 	}
 	if err := g.Valid(); err != nil {
@@ -170,7 +170,7 @@ func (t *Relations) Valid(adj *CSR) error {
 		col, _ := g.Row(row)
 		for _, j := range col {
 			if _, ok := slices.BinarySearch(all, j); !ok {
-				return fmt.Errorf("graph: relation %q joins source %d to destination %d, which the graph does not",
+				return fmt.Errorf("relation %q joins source %d to destination %d, which the graph does not",
 					t.Names[row/adj.NumDst], j, i)
 			}
 		}

@@ -57,30 +57,30 @@ func (t Types) Select(nodes []int32) Types {
 func (t Types) Valid(n int, x Features) error {
 	if t.Count() == 0 {
 		if t.Of != nil || t.Ptr != nil {
-			return fmt.Errorf("graph: nodes of no type must have neither types nor columns of one (got %d and %d)",
+			return fmt.Errorf("nodes of no type must have neither types nor columns of one (got %d and %d)",
 				len(t.Of), len(t.Ptr))
 		}
 		return nil
 	}
 	if t.Count() > maxTypes || len(t.Of) != n {
-		return fmt.Errorf("graph: there must be at most %d types and one for each of %d nodes (got %d and %d)",
+		return fmt.Errorf("there must be at most %d types and one for each of %d nodes (got %d and %d)",
 			maxTypes, n, t.Count(), len(t.Of))
 	}
 	for k, name := range t.Names {
 		if name == "" || slices.Contains(t.Names[:k], name) {
-			return fmt.Errorf("graph: name of node type %d must be given and differ from the others (got %q)", k, name)
+			return fmt.Errorf("name of node type %d must be given and differ from the others (got %q)", k, name)
 		}
 	}
 	for i, kind := range t.Of {
 		if int(kind) >= t.Count() {
-			return fmt.Errorf("graph: type of node %d must be 0 to %d (got %d)", i, t.Count()-1, kind)
+			return fmt.Errorf("type of node %d must be 0 to %d (got %d)", i, t.Count()-1, kind)
 		}
 	}
 	if t.Ptr == nil {
 		return nil
 	}
 	if len(t.Ptr) != t.Count()+1 || t.Ptr[0] != 0 || !slices.IsSorted(t.Ptr) || t.Ptr[t.Count()] != int64(x.Cols()) {
-		return fmt.Errorf("graph: columns of %d types must ascend from 0 to %d (got %v)", t.Count(), x.Cols(), t.Ptr)
+		return fmt.Errorf("columns of %d types must ascend from 0 to %d (got %v)", t.Count(), x.Cols(), t.Ptr)
 	}
 	return t.validRows(x)
 }
@@ -90,7 +90,7 @@ func (t Types) validRows(x Features) error {
 	for i, kind := range t.Of {
 		lo, hi := t.Columns(int(kind), x.Cols())
 		fail := func(j int) error {
-			return fmt.Errorf("graph: node %d of type %s must have values in columns %d to %d only "+
+			return fmt.Errorf("node %d of type %s must have values in columns %d to %d only "+
 				"(got one in column %d)", i, t.Names[kind], lo, hi-1, j)
 		}
 		if x.Sparse != nil {

@@ -58,7 +58,7 @@ func (f Features) Valid() error {
 			col, val := f.Sparse.Row(i)
 			for k, v := range val {
 				if !finite(v) {
-					return fmt.Errorf("graph: feature at row %d, column %d must be a finite number (got %v)", i, col[k],
+					return fmt.Errorf("feature at row %d, column %d must be a finite number (got %v)", i, col[k],
 						v)
 				}
 			}
@@ -71,7 +71,7 @@ func (f Features) Valid() error {
 	for i := range f.Dense.Rows {
 		for j, v := range f.Dense.Row(i) {
 			if !finite(v) {
-				return fmt.Errorf("graph: feature at row %d, column %d must be a finite number (got %v)", i, j, v)
+				return fmt.Errorf("feature at row %d, column %d must be a finite number (got %v)", i, j, v)
 			}
 		}
 	}
@@ -89,7 +89,7 @@ func (s Split) Valid() error {
 func (g *CSR) validWeights() error {
 	for k, w := range g.Weight {
 		if !(w >= 0 && finite(w)) {
-			return fmt.Errorf("graph: weight of edge %d must be a finite number, 0 or more (got %v)", k, w)
+			return fmt.Errorf("weight of edge %d must be a finite number, 0 or more (got %v)", k, w)
 		}
 	}
 	return nil
@@ -99,35 +99,35 @@ func (g *CSR) validWeights() error {
 func (l Labels) Valid(n int) error {
 	switch {
 	case l.Classes < 0:
-		return fmt.Errorf("graph: %d classes", l.Classes)
+		return fmt.Errorf("%d classes", l.Classes)
 	case l.Names != nil && len(l.Names) != l.Classes:
-		return fmt.Errorf("graph: %d class names for %d classes", len(l.Names), l.Classes)
+		return fmt.Errorf("%d class names for %d classes", len(l.Names), l.Classes)
 	case l.Class != nil && l.Bits != nil || l.Values != nil && (l.Class != nil || l.Bits != nil):
-		return fmt.Errorf("graph: labels must be of one kind: one class a node, several, or numbers")
+		return fmt.Errorf("labels must be of one kind: one class a node, several, or numbers")
 	case l.Values != nil && (l.Classes == 0 || len(l.Values) != n*l.Classes):
-		return fmt.Errorf("graph: %d targets for %d nodes of %d numbers", len(l.Values), n, l.Classes)
+		return fmt.Errorf("%d targets for %d nodes of %d numbers", len(l.Values), n, l.Classes)
 	case l.Class != nil && len(l.Class) != n:
-		return fmt.Errorf("graph: %d labels for %d nodes", len(l.Class), n)
+		return fmt.Errorf("%d labels for %d nodes", len(l.Class), n)
 	case l.Bits != nil && (l.Classes == 0 && len(l.Bits) != 0 ||
 		l.Classes > 0 && (len(l.Bits)%l.Classes != 0 || len(l.Bits)/l.Classes != n)):
-		return fmt.Errorf("graph: %d label bits for %d nodes of %d classes", len(l.Bits), n, l.Classes)
+		return fmt.Errorf("%d label bits for %d nodes of %d classes", len(l.Bits), n, l.Classes)
 	}
 	for i, c := range l.Class {
 		if c < -1 || int(c) >= l.Classes {
-			return fmt.Errorf("graph: label of node %d must be -1 (none) or a class in [0, %d) (got %d)", i, l.Classes,
+			return fmt.Errorf("label of node %d must be -1 (none) or a class in [0, %d) (got %d)", i, l.Classes,
 				c)
 		}
 	}
 	for k, b := range l.Bits {
 		if b > 1 {
-			return fmt.Errorf("graph: label of node %d for class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes,
+			return fmt.Errorf("label of node %d for class %d must be 0 or 1 (got %d)", k/l.Classes, k%l.Classes,
 				b)
 		}
 	}
 	for k, v := range l.Values {
 		if none := v != v; none != (l.Values[k/l.Classes*l.Classes] != l.Values[k/l.Classes*l.Classes]) ||
 			!none && !finite(v) {
-			return fmt.Errorf("graph: target of node %d in column %d must be a finite number, or NaN in all columns: "+
+			return fmt.Errorf("target of node %d in column %d must be a finite number, or NaN in all columns: "+
 				"no target (got %v)", k/l.Classes, k%l.Classes, v)
 		}
 	}
@@ -141,7 +141,7 @@ func (g *Graph) Valid() error {
 	}
 	n := g.N()
 	if g.Adj.NumSrc != n {
-		return fmt.Errorf("graph: destinations and sources must be the same nodes (got %d and %d)", n, g.Adj.NumSrc)
+		return fmt.Errorf("destinations and sources must be the same nodes (got %d and %d)", n, g.Adj.NumSrc)
 	}
 	if err := g.Adj.validWeights(); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (g *Graph) Valid() error {
 		return err
 	}
 	if g.X.Rows() != n && g.X.Cols() != 0 {
-		return fmt.Errorf("graph: %d rows of features for %d nodes", g.X.Rows(), n)
+		return fmt.Errorf("%d rows of features for %d nodes", g.X.Rows(), n)
 	}
 	if err := g.X.Valid(); err != nil {
 		return err
@@ -165,23 +165,23 @@ func (g *Graph) Valid() error {
 		return err
 	}
 	if len(g.Split) != n {
-		return fmt.Errorf("graph: %d split marks for %d nodes", len(g.Split), n)
+		return fmt.Errorf("%d split marks for %d nodes", len(g.Split), n)
 	}
 	for i, s := range g.Split {
 		if err := s.Valid(); err != nil {
-			return fmt.Errorf("graph: split of node %d: %w", i, err)
+			return fmt.Errorf("split of node %d: %w", i, err)
 		}
 	}
 	if g.Site != nil && len(g.Site) != n {
-		return fmt.Errorf("graph: %d site marks for %d nodes", len(g.Site), n)
+		return fmt.Errorf("%d site marks for %d nodes", len(g.Site), n)
 	}
 	for i, s := range g.Site {
 		if s < 0 || int(s) >= len(g.Sites) {
-			return fmt.Errorf("graph: site of node %d is %d, out of [0, %d)", i, s, len(g.Sites))
+			return fmt.Errorf("site of node %d is %d, out of [0, %d)", i, s, len(g.Sites))
 		}
 	}
 	if g.IDs != nil && len(g.IDs) != n {
-		return fmt.Errorf("graph: %d names for %d nodes", len(g.IDs), n)
+		return fmt.Errorf("%d names for %d nodes", len(g.IDs), n)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 	if e, is := s.replayed(); is {
 		if e.width > 0 {
 			return comm.Reduced{},
-				fmt.Errorf("leaf: %v: what is kept must be a sum of all: begin again with empty states", c.ID)
+				fmt.Errorf("%v: what is kept must be a sum of all: begin again with empty states", c.ID)
 		}
 		return comm.Reduced{Meta: slices.Repeat([][]byte{c.Meta}, s.group.Size())},
 			unpack(comm.Integers{Bits: 64, B: e.numbers}, c)

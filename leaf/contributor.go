@@ -47,7 +47,7 @@ func (l *Contributor) Reduce(ctx context.Context, c *comm.Contribution) (comm.Re
 		return comm.Reduced{}, err
 	}
 	if !isExchange(b, k, false) {
-		return comm.Reduced{}, fmt.Errorf("leaf: %v: the sums of exchange %d must have a header of %d bytes that "+
+		return comm.Reduced{}, fmt.Errorf("%v: the sums of exchange %d must have a header of %d bytes that "+
 			"says so (got %d bytes)", c.ID, k, sumsHeader, len(b))
 	}
 	l.next, l.open = k+1, int(binary.LittleEndian.Uint32(b[8:]))
@@ -96,5 +96,5 @@ func (l *Contributor) fetch(ctx context.Context, k int) ([]byte, error) {
 			break
 		}
 	}
-	return nil, fmt.Errorf("leaf: no site has the sums of exchange %d: %w", k, errors.Join(errs...))
+	return nil, fmt.Errorf("no site has the sums of exchange %d: %w", k, errors.Join(errs...))
 }

@@ -35,7 +35,7 @@ func (s *Collector) Resume(ctx context.Context, j *Journal) error {
 		}
 		e, err := s.parse(b)
 		if err != nil {
-			return fmt.Errorf("leaf: %s: %w", exchangeName(len(s.sums)), err)
+			return fmt.Errorf("%s: %w", exchangeName(len(s.sums)), err)
 		}
 		s.sums = append(s.sums, e)
 	}
@@ -80,7 +80,7 @@ func (s *Collector) level(ctx context.Context) error {
 	case most == least:
 		return nil
 	case most > least+1:
-		return fmt.Errorf("leaf: a site has lost what it kept of the run: it has %d sums and another %d; "+
+		return fmt.Errorf("a site has lost what it kept of the run: it has %d sums and another %d; "+
 			"begin again with empty states at all sites", least, most)
 	case in[from][4] == 1: // over neighbours
 		if own == most {
@@ -168,7 +168,7 @@ func (s *Collector) replayed() (exchange, bool) {
 // reopened returns the sums over neighbours of own nodes that e has, of rows like those of x.
 func (e exchange) reopened(id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	if e.width != x.Cols {
-		return mat.Dense{}, fmt.Errorf("leaf: %v: the sums over neighbours that are kept must have %d columns "+
+		return mat.Dense{}, fmt.Errorf("%v: the sums over neighbours that are kept must have %d columns "+
 			"(got %d): begin again with empty states", id, x.Cols, e.width)
 	}
 	return opened(comm.Integers{Bits: 64, B: e.opened}, x)

@@ -74,16 +74,16 @@ func (a Agreement) bound(sites int) float64 { return 0x1p63 * Step / float64(a.M
 // largest magnitude of the former.
 func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
 	if c.Residual != nil {
-		return comm.Integers{}, fmt.Errorf("leaf: %v: sums with leaves cannot have residuals", c.ID)
+		return comm.Integers{}, fmt.Errorf("%v: sums with leaves cannot have residuals", c.ID)
 	}
 	if n := len(c.Update) + len(c.Counts); n > mostNumbers {
-		return comm.Integers{}, fmt.Errorf("leaf: %v: a sum with leaves must have at most %d numbers (got %d)", c.ID,
+		return comm.Integers{}, fmt.Errorf("%v: a sum with leaves must have at most %d numbers (got %d)", c.ID,
 			mostNumbers, n)
 	}
 	x := comm.NewIntegers(64, len(c.Update)+len(c.Counts))
 	for i, v := range c.Update {
 		if f := float64(v); !(f <= most && f >= -most) {
-			return comm.Integers{}, fmt.Errorf("leaf: %v: update[%d] must be between -%g and %g (got %g)", c.ID, i,
+			return comm.Integers{}, fmt.Errorf("%v: update[%d] must be between -%g and %g (got %g)", c.ID, i,
 				most, most, v)
 		}
 		binary.LittleEndian.PutUint64(x.B[8*i:], uint64(integer(v)))
@@ -97,7 +97,7 @@ func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
 // unpack makes Update and Counts of c the sums x.
 func unpack(x comm.Integers, c *comm.Contribution) error {
 	if want := 8 * (len(c.Update) + len(c.Counts)); len(x.B) != want {
-		return fmt.Errorf("leaf: %v: the sums must have %d bytes (got %d)", c.ID, want, len(x.B))
+		return fmt.Errorf("%v: the sums must have %d bytes (got %d)", c.ID, want, len(x.B))
 	}
 	for i := range c.Update {
 		c.Update[i] = float32(float64(int64(binary.LittleEndian.Uint64(x.B[8*i:]))) * Step)

@@ -93,7 +93,7 @@ func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evide
 	ids []string) (*TransportUplink, BorderNodes, error) {
 	var known BorderNodes
 	if len(evidence) > MostEvidence {
-		return nil, known, fmt.Errorf("leaf: evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
+		return nil, known, fmt.Errorf("evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
 	}
 	for q := range a.Sites {
 		if err := sendMessage(ctx, t, q, hello, append(token[:len(token):len(token)], evidence...)); err != nil {

@@ -112,11 +112,11 @@ func EveryRow(n int) []int32 {
 // Valid returns an error unless every element of m lies inside Data.
 func (m Dense) Valid() error {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {
-		return fmt.Errorf("mat: a shape must have 0 ≤ rows and 0 ≤ columns ≤ stride (got %d×%d, stride %d)",
+		return fmt.Errorf("a shape must have 0 ≤ rows and 0 ≤ columns ≤ stride (got %d×%d, stride %d)",
 			m.Rows, m.Cols, m.Stride)
 	}
 	if !m.Empty() && len(m.Data) < (m.Rows-1)*m.Stride+m.Cols {
-		return fmt.Errorf("mat: %d×%d with stride %d must have %d values (got %d)",
+		return fmt.Errorf("%d×%d with stride %d must have %d values (got %d)",
 			m.Rows, m.Cols, m.Stride, (m.Rows-1)*m.Stride+m.Cols, len(m.Data))
 	}
 	return nil

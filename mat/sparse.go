@@ -87,24 +87,24 @@ func (s *Sparse) Transpose(perm []int32) *Sparse {
 // Valid returns an error that names the first broken invariant, or nil.
 func (s *Sparse) Valid() error {
 	if s.Rows < 0 || s.Cols < 0 || len(s.RowPtr) != s.Rows+1 || s.RowPtr[0] != 0 {
-		return fmt.Errorf("mat: sparse %d×%d must have %d row pointers, the first of them 0 (got %d)",
+		return fmt.Errorf("sparse %d×%d must have %d row pointers, the first of them 0 (got %d)",
 			s.Rows, s.Cols, s.Rows+1, len(s.RowPtr))
 	}
 	for i := range s.Rows {
 		if s.RowPtr[i+1] < s.RowPtr[i] || s.RowPtr[i+1] > int64(len(s.Col)) {
-			return fmt.Errorf("mat: sparse row %d must end between %d and %d (got %d)",
+			return fmt.Errorf("sparse row %d must end between %d and %d (got %d)",
 				i, s.RowPtr[i], len(s.Col), s.RowPtr[i+1])
 		}
 	}
 	if s.RowPtr[s.Rows] != int64(len(s.Col)) || len(s.Col) != len(s.Val) {
-		return fmt.Errorf("mat: columns and values of a sparse matrix must be %d, where its rows end (got %d and %d)",
+		return fmt.Errorf("columns and values of a sparse matrix must be %d, where its rows end (got %d and %d)",
 			s.RowPtr[s.Rows], len(s.Col), len(s.Val))
 	}
 	for i := range s.Rows {
 		col, _ := s.Row(i)
 		for k, j := range col {
 			if j < 0 || int(j) >= s.Cols || k > 0 && col[k-1] >= j {
-				return fmt.Errorf("mat: sparse row %d column %d is out of [0, %d) or not ascending", i, j, s.Cols)
+				return fmt.Errorf("sparse row %d column %d is out of [0, %d) or not ascending", i, j, s.Cols)
 			}
 		}
 	}

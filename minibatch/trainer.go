@@ -135,7 +135,7 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	t.rates = t.config.Schedule
 	t.rates.Total = t.config.Rounds * t.round
 	if err := t.rates.Validate(); err != nil {
-		return fmt.Errorf("minibatch: %d rounds of %d steps: %w", t.config.Rounds, t.round, err)
+		return fmt.Errorf("%d rounds of %d steps: %w", t.config.Rounds, t.round, err)
 	}
 	beside := t.Group
 	if t.Group.Size() > 1 {
@@ -314,7 +314,7 @@ func (t *Trainer) stepBatch(ctx context.Context, g *group, b int) (loss, weight 
 		return 0, 0, err
 	}
 	if loss, weight = eval.Real(counts[:eval.RealLen]), eval.Real(counts[eval.RealLen:]); loss != loss {
-		return 0, 0, fmt.Errorf("minibatch: %w", train.ErrDiverged)
+		return 0, 0, train.ErrDiverged
 	}
 	if weight > 0 {
 		n := t.Params.Trained

@@ -82,20 +82,20 @@ type run struct {
 // NewDevice opens the device whose key is in the store, and makes the key at the first time.
 func NewDevice(c *Config, s Store) (*Device, error) {
 	if c == nil || s == nil {
-		return nil, errors.New("mobile: a device needs a configuration and a store")
+		return nil, errors.New("a device needs a configuration and a store")
 	}
 	p, err := c.read()
 	if err != nil {
 		return nil, err
 	}
 	if err := c.update(time.Now()); err != nil {
-		return nil, fmt.Errorf("mobile: roster: %w", err)
+		return nil, fmt.Errorf("roster: %w", err)
 	}
 	d := &Device{config: *c, plan: p, state: Idle, interfaces: c.interfaces, changed: make(chan struct{}),
 		allowed: func(string) bool { return false }}
 	text, err := s.Get(identityKey)
 	if err != nil {
-		return nil, fmt.Errorf("mobile: store: %w", err)
+		return nil, fmt.Errorf("store: %w", err)
 	}
 	if len(text) > 0 {
 		d.id, err = identity.Parse(text)
@@ -108,7 +108,7 @@ func NewDevice(c *Config, s Store) (*Device, error) {
 		return nil, err
 	}
 	if err := s.Put(identityKey, text); err != nil {
-		return nil, fmt.Errorf("mobile: store: %w", err)
+		return nil, fmt.Errorf("store: %w", err)
 	}
 	return d, nil
 }
@@ -127,7 +127,7 @@ func (d *Device) State() string {
 // that it began with, however often it is paused; a leaf keeps none, and is given it in each process.
 func (d *Device) SetGraph(g *Graph) error {
 	if g == nil {
-		return errors.New("mobile: the graph must not be null")
+		return errors.New("the graph must not be null")
 	}
 	own, err := g.snapshot(d.id.PeerID())
 	if err != nil {
@@ -215,20 +215,20 @@ func (d *Device) begin(l Listener) (*run, error) {
 	defer d.mu.Unlock()
 	switch {
 	case d.state == Stopped:
-		return nil, errors.New("mobile: the device has been stopped: make another one")
+		return nil, errors.New("the device has been stopped: make another one")
 	case d.run != nil:
 		return nil, errStarted
 	case d.plan == nil:
-		return nil, errors.New("mobile: the device has no plan: Config.SetPlan sets one")
+		return nil, errors.New("the device has no plan: Config.SetPlan sets one")
 	}
 	if _, err := d.plan.Rank(d.id.PeerID()); err != nil && d.plan.ClassMeans.Leaves == 0 {
-		return nil, fmt.Errorf("mobile: %w", err)
+		return nil, err
 	}
 	if err := d.admits(time.Now()); err != nil {
 		return nil, err
 	}
 	if _, err := os.Stat(d.place("graph")); d.graph == nil && (d.isLeaf() || err != nil) && !d.done() {
-		return nil, errors.New("mobile: the device has no graph: SetGraph sets one")
+		return nil, errors.New("the device has no graph: SetGraph sets one")
 	}
 	d.run = &run{ended: make(chan struct{}), events: newEvents(l)}
 	d.run.ctx, d.run.stop = context.WithCancelCause(context.Background())
@@ -241,7 +241,7 @@ func (d *Device) isLeaf() bool {
 	return err != nil && d.plan.ClassMeans.Leaves > 0
 }
 
-var errStarted = errors.New("mobile: the device has been started already: pause it first")
+var errStarted = errors.New("the device has been started already: pause it first")
 
 // rest returns when the last run, if any, has ended, and what its listener failed with.
 func (d *Device) rest() error {
@@ -257,7 +257,7 @@ func (d *Device) rest() error {
 	select {
 	case <-last.ended:
 	case <-time.After(stopTime):
-		return errors.New("mobile: the last run has not ended yet: try again")
+		return errors.New("the last run has not ended yet: try again")
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -266,7 +266,7 @@ func (d *Device) rest() error {
 	}
 	d.run = nil
 	if err := last.events.fault(); err != nil {
-		return fmt.Errorf("mobile: the listener ended the last run: %w", err)
+		return fmt.Errorf("the listener ended the last run: %w", err)
 	}
 	return nil
 }
@@ -485,7 +485,7 @@ type Predictions struct{ of heddle.Predictions }
 // a graph, by its features and edges.
 func (d *Device) Predict(g *Graph) (*Predictions, error) {
 	if g == nil {
-		return nil, errors.New("mobile: the graph must not be null")
+		return nil, errors.New("the graph must not be null")
 	}
 	own, err := g.snapshot(d.id.PeerID())
 	if err != nil {
@@ -516,7 +516,7 @@ func (d *Device) Own() (*Predictions, error) {
 		return nil, err
 	}
 	if len(b) < 4 || binary.LittleEndian.Uint32(b) == 0 || (len(b)-4)%int(4*binary.LittleEndian.Uint32(b)) != 0 {
-		return nil, fmt.Errorf("mobile: %s must have whole rows (got %d bytes)", path, len(b))
+		return nil, fmt.Errorf("%s must have whole rows (got %d bytes)", path, len(b))
 	}
 	cols := int(binary.LittleEndian.Uint32(b))
 	logits := mat.New((len(b)-4)/(4*cols), cols)
@@ -530,7 +530,7 @@ func (d *Device) Own() (*Predictions, error) {
 func (d *Device) read() (*nn.Model, modelfile.Card, error) {
 	m, card, err := modelfile.Read(d.model())
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("mobile: the device holds no model yet (a run writes one when it ends)")
+		err = errors.New("the device holds no model yet (a run writes one when it ends)")
 	}
 	return m, card, err
 }
@@ -552,14 +552,14 @@ func (p *Predictions) Probability(node, class int) (float64, error) {
 		return 0, err
 	}
 	if class < 0 || class >= p.of.Logits.Cols {
-		return 0, fmt.Errorf("mobile: a class must be 0 to %d (got %d)", p.of.Logits.Cols-1, class)
+		return 0, fmt.Errorf("a class must be 0 to %d (got %d)", p.of.Logits.Cols-1, class)
 	}
 	return p.of.Probabilities(node)[class], nil
 }
 
 func (p *Predictions) has(node int) error {
 	if node < 0 || node >= p.of.Logits.Rows {
-		return fmt.Errorf("mobile: a node must be 0 to %d (got %d)", p.of.Logits.Rows-1, node)
+		return fmt.Errorf("a node must be 0 to %d (got %d)", p.of.Logits.Rows-1, node)
 	}
 	return nil
 }

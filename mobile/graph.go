@@ -41,10 +41,10 @@ type Graph struct {
 // many classes (2 to MaxClasses). Both must be the same at all members.
 func NewGraph(features, classes int) (*Graph, error) {
 	if features < 1 || features > MaxFeatures {
-		return nil, fmt.Errorf("mobile: features must be 1 to %d (got %d)", MaxFeatures, features)
+		return nil, fmt.Errorf("features must be 1 to %d (got %d)", MaxFeatures, features)
 	}
 	if classes < 2 || classes > MaxClasses {
-		return nil, fmt.Errorf("mobile: classes must be 2 to %d (got %d)", MaxClasses, classes)
+		return nil, fmt.Errorf("classes must be 2 to %d (got %d)", MaxClasses, classes)
 	}
 	return &Graph{features: features, classes: classes, names: map[string]int32{}}, nil
 }
@@ -55,11 +55,11 @@ func (g *Graph) AddNode(name string) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i, ok := g.names[name]; ok {
-		return 0, fmt.Errorf("mobile: node %q is there already, as number %d", name, i)
+		return 0, fmt.Errorf("node %q is there already, as number %d", name, i)
 	}
 	n := len(g.list)
 	if n == MaxNodes || (n+1)*g.features > maxValues {
-		return 0, fmt.Errorf("mobile: a graph of %d features must have at most %d nodes", g.features,
+		return 0, fmt.Errorf("a graph of %d features must have at most %d nodes", g.features,
 			min(MaxNodes, maxValues/g.features))
 	}
 	g.names[name] = int32(n)
@@ -96,7 +96,7 @@ func (g *Graph) AddEdge(a, b int) error {
 		}
 	}
 	if len(g.src) == MaxEdges {
-		return fmt.Errorf("mobile: a graph must have at most %d edges", MaxEdges)
+		return fmt.Errorf("a graph must have at most %d edges", MaxEdges)
 	}
 	g.src, g.dst = append(g.src, int32(a)), append(g.dst, int32(b))
 	return nil
@@ -111,14 +111,14 @@ func (g *Graph) SetFeatures(node int, row []byte) error {
 		return err
 	}
 	if len(row) != 4*g.features {
-		return fmt.Errorf("mobile: features of node %d must have %d bytes, four for each of %d (got %d)", node,
+		return fmt.Errorf("features of node %d must have %d bytes, four for each of %d (got %d)", node,
 			4*g.features, g.features, len(row))
 	}
 	x := make([]float32, g.features)
 	for k := range x {
 		x[k] = math.Float32frombits(binary.LittleEndian.Uint32(row[4*k:]))
 		if v := float64(x[k]); math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("mobile: feature %d of node %d must be a finite number (got %v)", k, node, v)
+			return fmt.Errorf("feature %d of node %d must be a finite number (got %v)", k, node, v)
 		}
 	}
 	copy(g.x[node*g.features:], x)
@@ -133,10 +133,10 @@ func (g *Graph) SetFeature(node, feature int, value float64) error {
 		return err
 	}
 	if feature < 0 || feature >= g.features {
-		return fmt.Errorf("mobile: a feature must be 0 to %d (got %d)", g.features-1, feature)
+		return fmt.Errorf("a feature must be 0 to %d (got %d)", g.features-1, feature)
 	}
 	if x := float64(float32(value)); math.IsNaN(x) || math.IsInf(x, 0) {
-		return fmt.Errorf("mobile: feature %d of node %d must be a finite number (got %v)", feature, node, value)
+		return fmt.Errorf("feature %d of node %d must be a finite number (got %v)", feature, node, value)
 	}
 	g.x[node*g.features+feature] = float32(value)
 	return nil
@@ -151,7 +151,7 @@ func (g *Graph) SetLabel(node, class int) error {
 		return err
 	}
 	if class < -1 || class >= g.classes {
-		return fmt.Errorf("mobile: the class of node %d must be −1 to %d (got %d)", node, g.classes-1, class)
+		return fmt.Errorf("the class of node %d must be −1 to %d (got %d)", node, g.classes-1, class)
 	}
 	g.class[node] = int32(class)
 	return nil
@@ -166,7 +166,7 @@ func (g *Graph) SetUse(node int, use string) error {
 	}
 	at := slices.Index([]string{"none", "train", "val", "test"}, use)
 	if at < 0 {
-		return fmt.Errorf("mobile: the use of node %d must be train, val, test or none (got %q)", node, use)
+		return fmt.Errorf("the use of node %d must be train, val, test or none (got %q)", node, use)
 	}
 	g.split[node], g.given[node] = graph.Split(at), true
 	return nil
@@ -175,7 +175,7 @@ func (g *Graph) SetUse(node int, use string) error {
 // has returns an error unless there is a node of that number.
 func (g *Graph) has(node int) error {
 	if node < 0 || node >= len(g.list) {
-		return fmt.Errorf("mobile: a node must be 0 to %d (got %d)", len(g.list)-1, node)
+		return fmt.Errorf("a node must be 0 to %d (got %d)", len(g.list)-1, node)
 	}
 	return nil
 }
@@ -191,11 +191,11 @@ func (g *Graph) snapshot(device string) (*graph.Graph, error) {
 	defer g.mu.Unlock()
 	n := len(g.list)
 	if n == 0 {
-		return nil, fmt.Errorf("mobile: the graph must have nodes")
+		return nil, fmt.Errorf("the graph must have nodes")
 	}
 	adj, err := graph.FromEdges(n, g.src, g.dst, nil, graph.Build{})
 	if err != nil {
-		return nil, fmt.Errorf("mobile: %w", err)
+		return nil, err
 	}
 	out := &graph.Graph{Name: "phone", Adj: adj, X: graph.Features{Dense: mat.View(n, g.features, slices.Clone(g.x))},
 		Labels: graph.Labels{Classes: g.classes, Class: slices.Clone(g.class)}, Split: slices.Clone(g.split),

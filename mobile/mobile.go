@@ -138,7 +138,7 @@ func (c *Config) read() (*heddle.Plan, error) {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, fmt.Errorf("mobile: %w", err)
+		return nil, err
 	}
 	return p, nil
 }
@@ -150,7 +150,7 @@ func addresses(text string) (all []netip.Addr, err error) {
 		bare, _, _ := strings.Cut(one, "/")
 		a, err := netip.ParseAddr(bare)
 		if err != nil {
-			return nil, fmt.Errorf("mobile: interfaces must be IP addresses with commas between (got %q)", one)
+			return nil, fmt.Errorf("interfaces must be IP addresses with commas between (got %q)", one)
 		}
 		all = append(all, a.WithZone(""))
 	}

@@ -60,7 +60,7 @@ func (d *Device) admits(now time.Time) error {
 		err = d.plan.Admitted(in.Body, now)
 	}
 	if err != nil {
-		return fmt.Errorf("mobile: roster: %w", err)
+		return fmt.Errorf("roster: %w", err)
 	}
 	return nil
 }

@@ -39,16 +39,16 @@ func (a Architecture) Spec() (Spec, error) {
 		Encoder: EncoderSpec{Kind: "raw", Out: a.Features},
 	}
 	if a.Layers < 1 || a.Layers > 1000 {
-		return Spec{}, fmt.Errorf("nn: layers must be 1 to 1000 (got %d)", a.Layers)
+		return Spec{}, fmt.Errorf("layers must be 1 to 1000 (got %d)", a.Layers)
 	}
 	switch a.Norm {
 	case "", "none", "layer", "batch":
 	default:
-		return Spec{}, fmt.Errorf("nn: norm must be none, layer or batch (got %q)", a.Norm)
+		return Spec{}, fmt.Errorf("norm must be none, layer or batch (got %q)", a.Norm)
 	}
 	c, ok := ConvolutionNamed(a.Model)
 	if !ok {
-		return Spec{}, fmt.Errorf("nn: model must be one of %q (got %q)", Convolutions(nil), a.Model)
+		return Spec{}, fmt.Errorf("model must be one of %q (got %q)", Convolutions(nil), a.Model)
 	}
 	in := a.Features
 	if a.Learned > 0 {
@@ -65,7 +65,7 @@ func (a Architecture) Spec() (Spec, error) {
 		s.Layers[0].Hops = a.Hops
 	}
 	if a.Learned > 0 && s.Encoder.Kind != "embedding" {
-		return Spec{}, fmt.Errorf("nn: encoder must be raw for model %s (got embedding): it reads sums of features "+
+		return Spec{}, fmt.Errorf("encoder must be raw for model %s (got embedding): it reads sums of features "+
 			"over several hops", a.Model)
 	}
 	return s, s.Validate()

@@ -39,7 +39,7 @@ type normalisation interface {
 // NewLayer returns the layer that spec describes. Initial values depend on key and name alone.
 func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	if err := errors.Join(spec.faults()...); err != nil {
-		return nil, fmt.Errorf("nn: %s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	l := &Layer{
 		Spec: spec, Name: name,
@@ -51,7 +51,7 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	l.Conv, l.Edges = c.build(name, spec, key), c.Edges
 	l.Conv.Hops, l.agg = spec.Hops, l.Conv.Agg
 	if err := l.faults(c); err != nil {
-		return nil, fmt.Errorf("nn: %s: convolution %s %w", name, c.Name, err)
+		return nil, fmt.Errorf("%s: convolution %s %w", name, c.Name, err)
 	}
 	switch {
 	case spec.Norm:
@@ -103,7 +103,7 @@ func (m *Model) Registered() error {
 			err = errors.New("must keep its edge weights: register another convolution (nn.Register)")
 		}
 		if err != nil {
-			return fmt.Errorf("nn: %s: convolution %s %w", l.Name, c.Name, err)
+			return fmt.Errorf("%s: convolution %s %w", l.Name, c.Name, err)
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ func (m *Model) Until(k int, head []float32) (*Model, error) {
 	for _, p := range last.Head.Params() {
 		n := p.Value.Rows * p.Value.Cols
 		if n > len(head) {
-			return nil, fmt.Errorf("nn: the head of layer %d has %d values too few", k, n-len(head))
+			return nil, fmt.Errorf("the head of layer %d has %d values too few", k, n-len(head))
 		}
 		head = head[copy(p.Value.Data, head[:n]):]
 	}

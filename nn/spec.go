@@ -162,7 +162,7 @@ const maxWidth = 1 << 24 // of any row: what comes from a file is bounded before
 // Validate returns all that is wrong with s, each fault naming its field, or nil.
 func (s Spec) Validate() error {
 	var all []error
-	bad := func(format string, args ...any) { all = append(all, fmt.Errorf("nn: "+format, args...)) }
+	bad := func(format string, args ...any) { all = append(all, fmt.Errorf(""+format, args...)) }
 	if _, ok := graph.KindNamed(s.Task); !ok {
 		bad(`task must be "single", "multi", "regression" or "links" (got %q)`, s.Task)
 	}

@@ -36,7 +36,7 @@ func (r *rendezvous) shake(s network.Stream, p *pair, dialled bool, keep func() 
 	if err == nil {
 		err = theirs.mismatch(r.ours, p.rank, p.member.Name)
 	} else {
-		err = fmt.Errorf("p2p: peer %d (%s): %w", p.rank, p.member.Name, err)
+		err = fmt.Errorf("peer %d (%s): %w", p.rank, p.member.Name, err)
 	}
 	if err != nil {
 		// Both sides have both hellos, or soon will: leave only when the other has read ours.

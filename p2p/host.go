@@ -83,7 +83,7 @@ func (h *Host) state() (*rendezvous, *Mesh) {
 	return h.joining, h.mesh
 }
 
-var errHostClosed = errors.New("p2p: join: the host is closed")
+var errHostClosed = errors.New("join: the host is closed")
 
 // ID is the host's peer ID.
 func (h *Host) ID() string { return h.node.ID().String() }

@@ -71,10 +71,10 @@ func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Mesh
 	}
 	rank := rankOf(members, h.node.ID())
 	if rank < 0 {
-		return nil, fmt.Errorf("p2p: roster: this peer (%s) is not among the %d members", h.ID(), len(members))
+		return nil, fmt.Errorf("roster: this peer (%s) is not among the %d members", h.ID(), len(members))
 	}
 	if len(hello.PlanText) > maxPlanText {
-		return nil, fmt.Errorf("p2p: hello: the plan must have at most %d bytes (got %d)", maxPlanText,
+		return nil, fmt.Errorf("hello: the plan must have at most %d bytes (got %d)", maxPlanText,
 			len(hello.PlanText))
 	}
 	r := newRendezvous(h, members, rank, hello)
@@ -130,7 +130,7 @@ func (r *rendezvous) begin() error {
 		return errHostClosed
 	}
 	if h.joining != nil || h.mesh != nil {
-		return errors.New("p2p: join: the host is in a session already: close it first")
+		return errors.New("join: the host is in a session already: close it first")
 	}
 	h.joining = r
 	h.node.Admit(r.members)
@@ -202,7 +202,7 @@ func (r *rendezvous) absent(cause error) error {
 		}
 		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.rank, p.Name, p.ID, last)
 	}
-	return fmt.Errorf("p2p: join: %w after %s waiting for %d of %d peers: %s",
+	return fmt.Errorf("join: %w after %s waiting for %d of %d peers: %s",
 		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, strings.Join(why, "; "))
 }
 

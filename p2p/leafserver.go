@@ -40,7 +40,7 @@ func ServeLeaves(cfg node.Config, c *leaf.Collector) (*LeafServer, error) {
 	cfg.Guests = true
 	n, err := node.Listen(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("p2p: leaves: %w", err)
+		return nil, fmt.Errorf("leaves: %w", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &LeafServer{node: n, cancel: cancel}
@@ -93,7 +93,7 @@ func (s *LeafServer) Close() error {
 func DialLeaf(ctx context.Context, cfg node.Config, sites node.Roster) (_ comm.Transport, err error) {
 	n, err := node.Listen(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("p2p: leaves: %w", err)
+		return nil, fmt.Errorf("leaves: %w", err)
 	}
 	defer func() {
 		if err != nil {

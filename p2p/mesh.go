@@ -108,7 +108,7 @@ func (s *Mesh) Send(ctx context.Context, to int, head, body []byte) error {
 		return err
 	}
 	if n, limit := len(head)+len(body), s.host.cfg.MaxFrame; n > limit {
-		return fmt.Errorf("p2p: a frame to peer %d (%s) must have at most %d bytes (got %d)", to, l.name, limit, n)
+		return fmt.Errorf("a frame to peer %d (%s) must have at most %d bytes (got %d)", to, l.name, limit, n)
 	}
 	clean, err := l.write(ctx, head, body)
 	return s.outcome(ctx, l, "send", clean, err)
@@ -268,7 +268,7 @@ var ErrRevoked = errors.New("its membership was revoked")
 func (h *Host) Revoke(id string, why string) error {
 	p, err := peer.Decode(id)
 	if err != nil {
-		return fmt.Errorf("p2p: revoke: peer ID %q: %w", id, err)
+		return fmt.Errorf("revoke: peer ID %q: %w", id, err)
 	}
 	fault := fmt.Errorf("%w: %s", ErrRevoked, why)
 	h.node.Revoke(p, fault)
@@ -291,7 +291,7 @@ func (h *Host) Revoke(id string, why string) error {
 func (r *rendezvous) barred() error {
 	for i, m := range r.members {
 		if why := r.host.node.Revoked(m.ID); why != nil {
-			return fmt.Errorf("p2p: roster: %w", &comm.PeerError{Rank: i, Name: m.Name, Op: "join", Err: why})
+			return fmt.Errorf("roster: %w", &comm.PeerError{Rank: i, Name: m.Name, Op: "join", Err: why})
 		}
 	}
 	return nil

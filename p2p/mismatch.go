@@ -33,12 +33,12 @@ func (e *MemberMismatchError) Error() string {
 		if e.OurPlan == Declined {
 			who = fmt.Sprintf("peer %d (%s)", e.With, e.Other)
 		}
-		return fmt.Sprintf("p2p: %s cannot take part: its own message names the cause", who)
+		return fmt.Sprintf("%s cannot take part: its own message names the cause", who)
 	}
 	if e.Part == partVersion {
-		return fmt.Sprintf("p2p: %s does not speak %s: it runs another version of this program", who, e.Ours)
+		return fmt.Sprintf("%s does not speak %s: it runs another version of this program", who, e.Ours)
 	}
-	return fmt.Sprintf("p2p: %s has another %s: %s, %s is %s", who, e.Part, e.Peer, ours, e.Ours)
+	return fmt.Sprintf("%s has another %s: %s, %s is %s", who, e.Part, e.Peer, ours, e.Ours)
 }
 
 // The parts in which two members can differ.

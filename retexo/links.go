@@ -307,7 +307,7 @@ func (t *LinkTrainer) stepLayer(ctx context.Context, k int) (float64, error) {
 		return 0, err
 	}
 	if loss = eval.Real(counts[:]); loss != loss {
-		return 0, fmt.Errorf("retexo: %w", train.ErrDiverged)
+		return 0, train.ErrDiverged
 	}
 	before, after := append([]float32{}, t.Params.Value[:l.lo]...), append([]float32{}, t.Params.Value[l.hi:]...)
 	t.Opt.StepScaled(t.Params.Value, t.Params.Grad, float32(1/t.count),

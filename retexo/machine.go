@@ -87,7 +87,7 @@ func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*m
 		return nil, err
 	}
 	if len(frozen) != len(c.Spec.Layers) || size < 1 || rank < 0 || rank >= size {
-		return nil, fmt.Errorf("retexo: %d layers, %d of them described, rank %d of %d peers", len(c.Spec.Layers),
+		return nil, fmt.Errorf("%d layers, %d of them described, rank %d of %d peers", len(c.Spec.Layers),
 			len(frozen), rank, size)
 	}
 	for i, l := range c.Spec.Layers {
@@ -117,7 +117,7 @@ func (m *machine) Ready() (r ready, ok bool) {
 // Step reports that the work handed out is done, and decides the next. An error ends the run.
 func (m *machine) Step(e event) error {
 	if !m.waiting || e.Work != m.next.Work {
-		return fmt.Errorf("retexo: %s reported, while %s was asked for", e.Work.Kind, m.next.Work.Kind)
+		return fmt.Errorf("%s reported, while %s was asked for", e.Work.Kind, m.next.Work.Kind)
 	}
 	next, err := m.decide(e)
 	if err != nil {
@@ -169,7 +169,7 @@ func (m *machine) decide(e event) (ready, error) {
 	case doFreeze:
 		return m.finished(w.Stage), nil
 	}
-	return ready{}, errors.New("retexo: the run is finished")
+	return ready{}, errors.New("the run is finished")
 }
 
 // finished goes on behind a stage whose parameters are final.

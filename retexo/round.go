@@ -159,7 +159,7 @@ func (t *Trainer) goOn() error {
 		return nil
 	}
 	if len(s.Slab) != len(st.slab.Value) {
-		return fmt.Errorf("retexo: stage %d must have %d parameters (got %d)", s.At.Stage, len(st.slab.Value),
+		return fmt.Errorf("stage %d must have %d parameters (got %d)", s.At.Stage, len(st.slab.Value),
 			len(s.Slab))
 	}
 	copy(st.slab.Value, s.Slab)

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -143,7 +142,7 @@ func (w *world) live(t *testing.T, seed int, kinds map[string]int) {
 				w.same(t, fmt.Sprintf("%s, peer %d", about, rank), rank, r)
 			case f.kind == "none" || f.kind == "corrupt":
 				t.Errorf("%s, peer %d: %v", about, rank, err)
-			case f.kind == "disk" && strings.HasPrefix(err.Error(), "checkpoint: "), errors.As(err, &lost),
+			case f.kind == "disk" && errors.As(err, new(*os.PathError)), errors.As(err, &lost),
 				errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 			default:
 				t.Errorf("%s, peer %d: %v, want a PeerError or the context's", about, rank, err)

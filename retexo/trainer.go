@@ -94,7 +94,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	for {
 		ready, ok := t.machine.Ready()
 		if !ok {
-			return fmt.Errorf("retexo: the machine has no work and is not finished")
+			return fmt.Errorf("the machine has no work and is not finished")
 		}
 		if err := ctx.Err(); err != nil {
 			return t.stop(ready.Work, err)

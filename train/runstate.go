@@ -137,7 +137,7 @@ func (r *RunState) RestoreFrom(seq uint64, of Kept) error {
 		return err
 	}
 	if err := r.takeUp(c, of); err != nil {
-		return fmt.Errorf("checkpoint: %w", err)
+		return err
 	}
 	r.reportHere(Restored)
 	return nil

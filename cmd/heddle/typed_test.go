@@ -205,7 +205,7 @@ func TestSeveralTablesRefused(t *testing.T) {
 		"split by time must be COLUMN:T1:T2": {"--nodes", patients, "--label-column", "outcome", "--split-time",
 			"admitted"},
 		"--directed must be in with --dgl": {"--dgl", at("none.json"), "--directed", "out"},
-		"typed: date column born must be in a table": {"--nodes", patients, "--date", "born", "--age",
+		"date column born must be in a table": {"--nodes", patients, "--date", "born", "--age",
 			"seen:2026-01-01"},
 		"in the table of one type, whose nodes hav": {"--nodes", patients, "--nodes", drugs, "--label-column", "id"},
 	} {

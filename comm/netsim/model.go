@@ -36,13 +36,13 @@ var Presets = []struct {
 func (m Model) check() error {
 	var errs []error
 	if m.Latency < 0 {
-		errs = append(errs, fmt.Errorf("netsim: latency must be at least 0 (got %v)", m.Latency))
+		errs = append(errs, fmt.Errorf("latency must be at least 0 (got %v)", m.Latency))
 	}
 	if !(m.Rate >= 0) || math.IsInf(m.Rate, 0) {
-		errs = append(errs, fmt.Errorf("netsim: rate must be a finite number of at least 0 (got %v)", m.Rate))
+		errs = append(errs, fmt.Errorf("rate must be a finite number of at least 0 (got %v)", m.Rate))
 	}
 	if !(m.Loss >= 0 && m.Loss < 1) {
-		errs = append(errs, fmt.Errorf("netsim: loss must be at least 0 and below 1 (got %v)", m.Loss))
+		errs = append(errs, fmt.Errorf("loss must be at least 0 and below 1 (got %v)", m.Loss))
 	}
 	return errors.Join(errs...)
 }
@@ -54,7 +54,7 @@ func parseModel(s string) (m Model, err error) {
 	for part := range strings.SplitSeq(s, ",") {
 		name, value, _ := strings.Cut(part, "=")
 		if seen[name] {
-			return Model{}, fmt.Errorf("netsim: %s must be given once (got %q)", name, s)
+			return Model{}, fmt.Errorf("%s must be given once (got %q)", name, s)
 		}
 		seen[name] = true
 		ok := false
@@ -73,7 +73,7 @@ func parseModel(s string) (m Model, err error) {
 			ok = err == nil
 		}
 		if !ok {
-			return Model{}, fmt.Errorf("netsim: a link must be like latency=50ms,rate=5Mbit,loss=1%% (got %q in %q)",
+			return Model{}, fmt.Errorf("a link must be like latency=50ms,rate=5Mbit,loss=1%% (got %q in %q)",
 				part, s)
 		}
 	}

@@ -33,7 +33,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, text := range []string{"", "latency", "latency=-1s", "rate=5", "rate=0Mbit", "rate=1e400Mbit", "rate=NaNbit",
 		"loss=1", "loss=100%", "loss=NaN", "speed=1", "loss=1%,loss=2%", "latency=1ms,"} {
-		if m, err := parse(text); err == nil || !strings.Contains(err.Error(), "netsim: ") {
+		if m, err := parse(text); err == nil {
 			t.Errorf("%q is %+v, %v, must be an error", text, m, err)
 		}
 	}
@@ -60,7 +60,7 @@ func TestParseTable(t *testing.T) {
 	}
 	for _, text := range []string{"", ";", "0: rate=5Mbit", "0-0: rate=5Mbit", "0-x: rate=5Mbit",
 		"-1>2: rate=5Mbit", "0-1:", "0>1>2: rate=5Mbit"} {
-		if got, err := netsim.ParseTable(text); err == nil || !strings.Contains(err.Error(), "netsim: ") {
+		if got, err := netsim.ParseTable(text); err == nil {
 			t.Errorf("%q is %+v, %v, must be an error", text, got, err)
 		}
 	}

@@ -31,7 +31,7 @@ func (c Config) validate(size int) error {
 	errs := []error{c.Links.Check(size)}
 	bad := func(is bool, format string, args ...any) {
 		if is {
-			errs = append(errs, fmt.Errorf("netsim: "+format, args...))
+			errs = append(errs, fmt.Errorf(""+format, args...))
 		}
 	}
 	bad(size < 1, "members must be at least 1 (got %d)", size)

@@ -45,7 +45,7 @@ func ParseTable(s string) (t Table, err error) {
 		from, err1 := strconv.Atoi(strings.TrimSpace(a))
 		to, err2 := strconv.Atoi(strings.TrimSpace(b))
 		if err := cmp.Or(err1, err2); err != nil || from < 0 || to < 0 || from == to {
-			return Table{}, fmt.Errorf("netsim: a pair must be like 0-2, for both ways, or 0>2 (got %q in %q)", who, s)
+			return Table{}, fmt.Errorf("a pair must be like 0-2, for both ways, or 0>2 (got %q in %q)", who, s)
 		}
 		m, err := parseModel(strings.TrimSpace(what))
 		if err != nil {
@@ -57,7 +57,7 @@ func ParseTable(s string) (t Table, err error) {
 		}
 	}
 	if !seen {
-		return Table{}, fmt.Errorf("netsim: links must be like latency=50ms,rate=5Mbit,loss=1%% (got %q)", s)
+		return Table{}, fmt.Errorf("links must be like latency=50ms,rate=5Mbit,loss=1%% (got %q)", s)
 	}
 	return t, nil
 }
@@ -81,7 +81,7 @@ func (t Table) Check(size int) error {
 	errs := []error{t.All.check()}
 	for _, p := range t.Pairs {
 		if p.From < 0 || p.From >= size || p.To < 0 || p.To >= size {
-			errs = append(errs, fmt.Errorf("netsim: peers of a pair must be 0 to %d (got peer %d and peer %d)",
+			errs = append(errs, fmt.Errorf("peers of a pair must be 0 to %d (got peer %d and peer %d)",
 				size-1, p.From, p.To))
 		}
 		errs = append(errs, p.check())

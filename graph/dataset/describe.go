@@ -22,7 +22,7 @@ func TableFacts(t *table.Table, rows int, format table.Format) (table.TableFacts
 	}
 	f.Reasons = format.Faults.Reasons(t.Path)
 	if f.Skipped >= 9*f.Rows {
-		return f, fmt.Errorf("dataset: %s: rows at fault must be under 90 %% to be skipped (got %d of %d: %s)", t.Path,
+		return f, fmt.Errorf("%s: rows at fault must be under 90 %% to be skipped (got %d of %d: %s)", t.Path,
 			f.Skipped, f.Skipped+f.Rows, strings.Join(f.Reasons[:min(len(f.Reasons), 5)], "; "))
 	}
 	return f, nil

@@ -102,11 +102,11 @@ func (l *TableEdges) Read(path string, source, target Ends, format table.Format,
 	c := edgelist.Config{Path: path, Source: e.Source, Target: e.Target, Weight: e.Weight, Cells: format}
 	if c.Numbered() && !table.IsList(path) {
 		if e.Relation != "" {
-			return fmt.Errorf("dataset: %s: relations need a table with a column %s (got a list of numbered edges)",
+			return fmt.Errorf("%s: relations need a table with a column %s (got a list of numbered edges)",
 				path, e.Relation)
 		}
 		if len(e.EdgeColumns) > 0 {
-			return fmt.Errorf("dataset: %s: edge columns need a table that has them (got a list of numbered edges)",
+			return fmt.Errorf("%s: edge columns need a table that has them (got a list of numbered edges)",
 				path)
 		}
 		before := len(l.Source)
@@ -310,7 +310,7 @@ func (c ImportConfig) EdgeFeatures(found []ColumnProfile) (columns []table.Colum
 		case of.Kind != table.Ignored:
 			columns = append(columns, of.Column)
 		case c.EdgeColumns[0] != allColumns:
-			return nil, fmt.Errorf("dataset: %s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges,
+			return nil, fmt.Errorf("%s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges,
 				of.Name, of.Why, of.Name)
 		}
 	}
@@ -383,7 +383,7 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 			return err
 		}
 		if slices.Contains(roles, at) {
-			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: edge columns)",
+			return fmt.Errorf("%s: column %s must have one role (got another, too: edge columns)",
 				t.Path, name)
 		}
 		s.stats[at] = &table.Stats{Asked: asked}

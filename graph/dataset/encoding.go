@@ -61,35 +61,35 @@ func parseEncoding(text []byte) (*Encoding, error) {
 	d.DisallowUnknownFields()
 	var e Encoding
 	if err := d.Decode(&e); err != nil {
-		return nil, fmt.Errorf("dataset: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	if d.More() {
-		return nil, errors.New("dataset: encoding: bytes after its end")
+		return nil, errors.New("encoding: bytes after its end")
 	}
 	if e.ID == "" || e.Source == "" || e.Target == "" {
-		return nil, errors.New("dataset: encoding: id, source and target must name columns")
+		return nil, errors.New("encoding: id, source and target must name columns")
 	}
 	if e.Regression && (e.Label == "" || e.Multi || len(e.Classes) > 0) {
-		return nil, errors.New("dataset: encoding: regression needs a label, without multi and classes")
+		return nil, errors.New("encoding: regression needs a label, without multi and classes")
 	}
 	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses {
-		return nil, fmt.Errorf("dataset: encoding: number of classes must be 1 to %d (got %d)", MaxClasses,
+		return nil, fmt.Errorf("encoding: number of classes must be 1 to %d (got %d)", MaxClasses,
 			len(e.Classes))
 	}
 	if err := edgelist.CheckMerge(e.Merge); err != nil {
-		return nil, fmt.Errorf("dataset: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	if err := CheckRelations(e.Relations); err != nil {
-		return nil, fmt.Errorf("dataset: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	if err := e.Directed.Valid(); err != nil {
-		return nil, fmt.Errorf("dataset: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	if _, err := ParseTimeSplit(e.SplitTime); err != nil {
-		return nil, fmt.Errorf("dataset: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	if err := errors.Join(validColumns(e.Columns), validColumns(e.EdgeColumns)); err != nil {
-		return nil, fmt.Errorf("dataset: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	return &e, nil
 }

@@ -53,7 +53,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 	if c.ClassOrder != nil {
 		for _, name := range p.Classes {
 			if !slices.Contains(c.ClassOrder, name) {
-				return nil, fmt.Errorf("dataset: %s: column %s: the order of classes must name all of them (got no %q)",
+				return nil, fmt.Errorf("%s: column %s: the order of classes must name all of them (got no %q)",
 					c.Nodes, c.Label, name)
 			}
 		}
@@ -91,14 +91,14 @@ func (p *Profile) Local() (*Encoding, error) {
 	e.Missing = c.Format.Missing // at a site of several its own affair
 	if c.Label != "" {
 		if p.labelled == 0 {
-			return nil, fmt.Errorf("dataset: %s: column %s: no node has a label", c.Nodes, c.Label)
+			return nil, fmt.Errorf("%s: column %s: no node has a label", c.Nodes, c.Label)
 		}
 		if !c.Multi && !c.Regression && c.ClassOrder == nil && p.labelled > 2 && len(p.Classes) == p.labelled {
-			return nil, fmt.Errorf("dataset: %s: column %s must hold classes (got %d labels, each once): "+
+			return nil, fmt.Errorf("%s: column %s must hold classes (got %d labels, each once): "+
 				"give --regression for numbers", c.Nodes, c.Label, p.labelled)
 		}
 		if len(p.Classes) == 1 && !c.Multi {
-			return nil, fmt.Errorf("dataset: %s: column %s must have at least two classes (got %s only)", c.Nodes,
+			return nil, fmt.Errorf("%s: column %s must have at least two classes (got %s only)", c.Nodes,
 				c.Label, p.Classes[0])
 		}
 		e.Classes = p.Classes
@@ -231,7 +231,7 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 			return err
 		}
 		if role[at] {
-			return fmt.Errorf("dataset: %s: column %s must have one role (got another, too: %s)", t.Path, a.Name,
+			return fmt.Errorf("%s: column %s must have one role (got another, too: %s)", t.Path, a.Name,
 				a.role)
 		}
 		role[at] = true
@@ -245,7 +245,7 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		}
 		if wrong := t.Unread[name]; wrong != nil && s.stats[k] != nil {
 			err = errors.Join(err,
-				fmt.Errorf("dataset: %s: column %s: %w: ignore the column to leave it out", t.Path, name, wrong))
+				fmt.Errorf("%s: column %s: %w: ignore the column to leave it out", t.Path, name, wrong))
 		}
 	}
 	return err
@@ -273,7 +273,7 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		name, width, _ := cutLast(text)
 		n, err := strconv.Atoi(width)
 		if err != nil || n < 1 || n > table.MaxWidth {
-			return nil, fmt.Errorf("dataset: import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)",
+			return nil, fmt.Errorf("import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)",
 				table.MaxWidth, text)
 		}
 		out = append(out, asked{table.Column{Name: name, Kind: table.Text, Width: n, Seed: c.Seed},
@@ -291,7 +291,7 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, text := range c.Age {
 		name, until, _ := cutLast(text)
 		if _, ok := table.ParseDate(until, false); !ok {
-			return nil, fmt.Errorf("dataset: import: age must be COLUMN:DATE, the date year-month-day (got %q)", text)
+			return nil, fmt.Errorf("import: age must be COLUMN:DATE, the date year-month-day (got %q)", text)
 		}
 		out = append(out, asked{table.Column{Name: name, Kind: table.Age, Until: until}, "age columns, --age"})
 	}

@@ -56,7 +56,7 @@ func (c SitesConfig) Validate() error {
 	var faults []error
 	check := func(ok bool, field string, value any, want string) {
 		if !ok {
-			faults = append(faults, fmt.Errorf("dataset: sites: %s must be %s (got %v)", field, want, value))
+			faults = append(faults, fmt.Errorf("sites: %s must be %s (got %v)", field, want, value))
 		}
 	}
 	check(c.Sites >= 1 && c.Sites <= 1<<24, "Sites", c.Sites, "1 to 2²⁴")

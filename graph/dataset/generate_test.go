@@ -202,11 +202,11 @@ func TestSitesFrozen(t *testing.T) {
 func TestSitesConfig(t *testing.T) {
 	graphtest.Refused(t, SitesConfig{Nodes: 30, Classes: 1, Columns: -3, Degree: -1, Words: -1, Train: 0.5,
 		Val: 0.5}.Validate(),
-		"dataset: sites: Nodes must be at least 10 a site, at most 2²⁸ (got 30)",
-		"dataset: sites: Classes must be at least 2 (got 1)",
-		"dataset: sites: Columns must be at least one a class (got -3)", "dataset: sites: Degree must be above 0, "+
-			"below a quarter of Nodes (got -1)", "dataset: sites: Words must be above 0, below Columns (got -1)",
-		"dataset: sites: Train, Val must be above 0, their sum below 1 (got [0.5 0.5])")
+		"sites: Nodes must be at least 10 a site, at most 2²⁸ (got 30)",
+		"sites: Classes must be at least 2 (got 1)",
+		"sites: Columns must be at least one a class (got -3)", "sites: Degree must be above 0, "+
+			"below a quarter of Nodes (got -1)", "sites: Words must be above 0, below Columns (got -1)",
+		"sites: Train, Val must be above 0, their sum below 1 (got [0.5 0.5])")
 	for _, c := range []SitesConfig{{}, {Sites: 1}, {Nodes: 40, Degree: 3},
 		{Sites: 50, Nodes: 500, Classes: 2, Columns: 30}} {
 		if err := c.Validate(); err != nil {

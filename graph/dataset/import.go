@@ -88,50 +88,50 @@ func (c ImportConfig) Validate() error {
 	c = c.withDefaults()
 	var faults []error
 	if c.Nodes == "" {
-		faults = append(faults, errors.New("dataset: import: there must be a table of nodes (got none)"))
+		faults = append(faults, errors.New("import: there must be a table of nodes (got none)"))
 	}
 	if c.Source == c.Target {
-		faults = append(faults, fmt.Errorf("dataset: import: sources and targets of edges must be in two columns "+
+		faults = append(faults, fmt.Errorf("import: sources and targets of edges must be in two columns "+
 			"(got both in %s)", c.Source))
 	}
 	if c.Relation != "" && (c.Relation == c.Source || c.Relation == c.Target || c.Relation == c.Weight) {
-		faults = append(faults, fmt.Errorf("dataset: import: relations must be in a column of their own "+
+		faults = append(faults, fmt.Errorf("import: relations must be in a column of their own "+
 			"(got %s, which has sources, targets or weights)", c.Relation))
 	}
 	if c.Multi && c.Label == "" {
 		faults = append(faults,
-			errors.New("dataset: import: several labels in a cell must have a label column (got none)"))
+			errors.New("import: several labels in a cell must have a label column (got none)"))
 	}
 	if c.Regression && (c.Label == "" || c.Multi) {
-		faults = append(faults, errors.New("dataset: import: regression must have a label column with one number in "+
+		faults = append(faults, errors.New("import: regression must have a label column with one number in "+
 			"a cell (got none, or several labels in a cell)"))
 	}
 	if n := len(slices.Compact(slices.Sorted(slices.Values(c.ClassOrder)))); n < len(c.ClassOrder) ||
 		n > 0 && (c.Label == "" || c.Regression) {
-		faults = append(faults, errors.New("dataset: import: the order of classes must name each class of a label "+
+		faults = append(faults, errors.New("import: the order of classes must name each class of a label "+
 			"column once (got one twice, no label column, or regression)"))
 	}
 	if err := edgelist.CheckMerge(c.Merge); err != nil {
-		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
+		faults = append(faults, fmt.Errorf("import: %w", err))
 	}
 	if _, err := c.asked(); err != nil {
 		faults = append(faults, err)
 	}
 	if err := c.Directed.Valid(); err != nil {
-		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
+		faults = append(faults, fmt.Errorf("import: %w", err))
 	}
 	if _, err := ParseTimeSplit(c.SplitTime); err != nil {
-		faults = append(faults, fmt.Errorf("dataset: import: %w", err))
+		faults = append(faults, fmt.Errorf("import: %w", err))
 	} else if c.SplitTime != "" && (c.Split != "" || c.Label == "") {
 		faults = append(faults,
-			errors.New("dataset: import: a split by time must have a label column, and no column of splits"))
+			errors.New("import: a split by time must have a label column, and no column of splits"))
 	}
 	if err := c.Format.Validate(); err != nil {
 		faults = append(faults, err)
 	}
 	const rounding = 1e-9
 	if !(c.Train > 0 && c.Val >= 0 && c.Test >= 0 && c.Train+c.Val+c.Test <= 1+rounding) {
-		faults = append(faults, fmt.Errorf("dataset: import: fractions must be 0 or more, that for training above 0, "+
+		faults = append(faults, fmt.Errorf("import: fractions must be 0 or more, that for training above 0, "+
 			"their sum at most 1 (got train %v, val %v, test %v)", c.Train, c.Val, c.Test))
 	}
 	return errors.Join(faults...)
@@ -204,10 +204,10 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 		}
 		if train == 0 {
 			if c.SplitTime != "" {
-				return fmt.Errorf("dataset: %s: there must be a node with a label before the first time of the split "+
+				return fmt.Errorf("%s: there must be a node with a label before the first time of the split "+
 					"(got none with %s)", c.Nodes, c.SplitTime)
 			}
-			return fmt.Errorf("dataset: %s: column %s must have at least one cell \"train\" at a node with a label",
+			return fmt.Errorf("%s: column %s must have at least one cell \"train\" at a node with a label",
 				c.Nodes, c.Split)
 		}
 	}

@@ -32,7 +32,7 @@ func (e *Encoding) Dated(dates []string) (*Encoding, error) {
 			return c.Name == one.Name && (c.Kind == table.Date || c.Kind == table.Age)
 		})
 		if k < 0 {
-			return nil, fmt.Errorf("dataset: date must be a column of dates of the model (got %q)", one.Name)
+			return nil, fmt.Errorf("date must be a column of dates of the model (got %q)", one.Name)
 		}
 		if one.MonthFirst || one.DayFirst {
 			here.Columns[k].MonthFirst = one.MonthFirst

@@ -63,7 +63,7 @@ func Read(path string, split int) (*graph.Graph, error) { return As{}.Read(path,
 func (as As) Read(path string, split int) (*graph.Graph, error) {
 	if strings.HasSuffix(path, ".graph") {
 		if split != 0 {
-			return nil, fmt.Errorf("dataset: split must be 0 (got %d): %s has one", split, path)
+			return nil, fmt.Errorf("split must be 0 (got %d): %s has one", split, path)
 		}
 		return graph.Read(path)
 	}
@@ -81,9 +81,9 @@ func openData(path string) (arrays, meta, error) {
 	if strings.HasSuffix(path, ".npz") {
 		file, dir = path, filepath.Dir(path)
 	} else if info, err := os.Stat(path); err != nil {
-		return arrays{}, meta{}, fmt.Errorf("dataset: %w", err)
+		return arrays{}, meta{}, err
 	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
-		return arrays{}, meta{}, fmt.Errorf("dataset: %s must be a directory with %s in it, or an .npz file", path,
+		return arrays{}, meta{}, fmt.Errorf("%s must be a directory with %s in it, or an .npz file", path,
 			arraysFile)
 	}
 	m, err := readMeta(filepath.Join(dir, metaFile))
@@ -104,14 +104,14 @@ func readMeta(path string) (meta, error) {
 		return m, nil
 	}
 	if err != nil {
-		return m, fmt.Errorf("dataset: %w", err)
+		return m, err
 	}
 	return parseMeta(path, text)
 }
 
 func parseMeta(path string, text []byte) (m meta, err error) {
 	if err := json.Unmarshal(text, &m); err != nil {
-		return m, fmt.Errorf("dataset: %s: %w", path, err)
+		return m, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }
@@ -162,7 +162,7 @@ func (a arrays) graph(m meta, split int, as As) (*graph.Graph, error) {
 	if m.Encoding != nil {
 		var text bytes.Buffer
 		if err := json.Compact(&text, m.Encoding); err != nil {
-			return nil, fmt.Errorf("dataset: %s: encoding: %w", metaFile, err)
+			return nil, fmt.Errorf("%s: encoding: %w", metaFile, err)
 		}
 		g.Encoding = text.Bytes()
 	}

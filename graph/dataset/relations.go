@@ -56,7 +56,7 @@ func (c *ImportConfig) relations() ([]string, table.Apart, error) {
 	}
 	names := slices.Sorted(maps.Keys(seen))
 	if err := cmp.Or(CheckRelations(names), OneSpelling(names)); err != nil {
-		return nil, nil, fmt.Errorf("dataset: %s: column %s: %w", c.Edges, c.Relation, err)
+		return nil, nil, fmt.Errorf("%s: column %s: %w", c.Edges, c.Relation, err)
 	}
 	return names, seen, nil
 }
@@ -128,7 +128,7 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, r
 		names = names[len(e.Relations):]
 	}
 	if int64(len(names))*int64(n) > math.MaxInt32 {
-		return graph.Relations{}, fmt.Errorf("dataset: relations and their reverses times nodes must be at most %d "+
+		return graph.Relations{}, fmt.Errorf("relations and their reverses times nodes must be at most %d "+
 			"(got %d times %d)", math.MaxInt32, len(names), n)
 	}
 	list, err := graph.Deal(n, len(names), kind, src, dst, weight, graph.Build{Edge: rows})

@@ -94,7 +94,7 @@ func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io
 		b, at := bufio.NewWriterSize(w, 1<<16), 0
 		_, _, _, err := s.e.scanNodes([]string{s.cfg.Nodes}, s.cfg.Format, func(x *mat.Sparse) error {
 			if at == len(s.values) || int(s.values[at]) != x.NNZ() {
-				return errors.New("dataset: " + s.cfg.Nodes + ": has changed while it was read")
+				return errors.New(s.cfg.Nodes + ": has changed while it was read")
 			}
 			at++
 			return write(b, x)

@@ -48,7 +48,7 @@ func (e *Encoding) read(nodes, edges []string, format table.Format) (*graph.Grap
 	}
 	r.Source, r.Target = l.Source, l.Target
 	if err := l.Graph(g, len(index)); err != nil {
-		return nil, nil, fmt.Errorf("dataset: %s: %w", strings.Join(edges, ", "), err)
+		return nil, nil, fmt.Errorf("%s: %w", strings.Join(edges, ", "), err)
 	}
 	return g, r, nil
 }
@@ -56,7 +56,7 @@ func (e *Encoding) read(nodes, edges []string, format table.Format) (*graph.Grap
 // Rows refuses a table without a node.
 func Rows(path string, g *graph.Graph) error {
 	if len(g.Split) == 0 {
-		return fmt.Errorf("dataset: %s: the table must have at least one node (got no rows)", path)
+		return fmt.Errorf("%s: the table must have at least one node (got no rows)", path)
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (n *nodeReader) distinct(path string, format table.Format) error {
 	if faults != nil {
 		*faults = table.Faults{Skip: faults.Skip} // this says more
 	}
-	return fmt.Errorf("dataset: %s: column %s: names of nodes must be unique (got %d of %d that occur again): if the "+
+	return fmt.Errorf("%s: column %s: names of nodes must be unique (got %d of %d that occur again): if the "+
 		"table has many graphs, put graph and name into one column, there and in the edges", path, n.e.ID, again, rows)
 }
 
@@ -211,7 +211,7 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
 	if n.times, err = ParseTimeSplit(e.SplitTime); err != nil {
-		return fmt.Errorf("dataset: %w", err)
+		return err
 	}
 	if n.times != nil && !n.times.Open(t, e.Columns) {
 		n.times = nil

@@ -26,21 +26,21 @@ func Write(dir string, g *graph.Graph) error {
 // WriteUntil is Write that asks stopped before each some kilobytes: its error ends the work, and nothing is left.
 func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return fmt.Errorf("dataset: %s: the directory is not empty; remove it or choose another", dir)
+		return fmt.Errorf("%s: the directory is not empty; remove it or choose another", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("dataset: %w", err)
+		return err
 	}
 	dir = filepath.Clean(dir)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
-		return fmt.Errorf("dataset: %w", err)
+		return err
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-")
 	if err != nil {
-		return fmt.Errorf("dataset: %w", err)
+		return err
 	}
 	defer func() {
 		if err = errors.Join(err, os.RemoveAll(tmp)); err != nil {
-			err = fmt.Errorf("dataset: %s: %w", dir, err)
+			err = fmt.Errorf("%s: %w", dir, err)
 		}
 	}()
 	data := filepath.Join(tmp, "data") // of its own, for the permissions that the user's mask gives

@@ -59,7 +59,7 @@ type files struct {
 func parseConfig(path string, b []byte) (*config, error) {
 	c := &config{}
 	fail := func(format string, args ...any) (*config, error) {
-		return nil, fmt.Errorf("dgl: %s: %w", path, fmt.Errorf(format, args...))
+		return nil, fmt.Errorf("%s: %w", path, fmt.Errorf(format, args...))
 	}
 	if err := json.Unmarshal(b, c); err != nil {
 		return fail("%w", err)

@@ -70,14 +70,14 @@ func Read(path string) (*Partition, error) {
 func locate(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	if !info.IsDir() {
 		return path, nil
 	}
 	list, err := os.ReadDir(path)
 	if err != nil {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	found := ""
 	for _, e := range list {
@@ -85,13 +85,13 @@ func locate(path string) (string, error) {
 			continue
 		}
 		if found != "" {
-			return "", fmt.Errorf("dgl: %s holds %s and %s: name the one that describes the partition", path, found,
+			return "", fmt.Errorf("%s holds %s and %s: name the one that describes the partition", path, found,
 				e.Name())
 		}
 		found = e.Name()
 	}
 	if found == "" {
-		return "", fmt.Errorf("dgl: %s holds no NAME.json, which describes a partition", path)
+		return "", fmt.Errorf("%s holds no NAME.json, which describes a partition", path)
 	}
 	return filepath.Join(path, found), nil
 }
@@ -100,20 +100,20 @@ func locate(path string) (string, error) {
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("dgl: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("dgl: %w", err)
+		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > most {
-		return nil, fmt.Errorf("dgl: %s: must be a file of at most %d bytes (got %v of %d bytes)", path, most,
+		return nil, fmt.Errorf("%s: must be a file of at most %d bytes (got %v of %d bytes)", path, most,
 			info.Mode().Type(), info.Size())
 	}
 	b := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, b); err != nil {
-		return nil, fmt.Errorf("dgl: %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return b, nil
 }
@@ -133,7 +133,7 @@ func (c *config) part(dir string, k int) (*Part, error) {
 	}
 	p, err := c.inner(k, g)
 	if err != nil {
-		return nil, fmt.Errorf("dgl: %s: %w", path(c.files[k].Graph), err)
+		return nil, fmt.Errorf("%s: %w", path(c.files[k].Graph), err)
 	}
 	edges := make([]int64, len(c.edges.names))
 	for _, t := range p.Type {
@@ -141,7 +141,7 @@ func (c *config) part(dir string, k int) (*Part, error) {
 	}
 	for t, n := range edges {
 		if want := c.edges.ranges[t][k].len(); n != want {
-			return nil, fmt.Errorf("dgl: %s: there must be %d inner edges of type %s, as in edge_map (got %d)",
+			return nil, fmt.Errorf("%s: there must be %d inner edges of type %s, as in edge_map (got %d)",
 				path(c.files[k].Graph), want, c.edges.names[t], n)
 		}
 	}
@@ -309,14 +309,14 @@ func columns(path string, given bool, t types, rows func(int) int64) ([]Columns,
 			kind = -1
 		}
 		if kind < 0 {
-			return nil, fmt.Errorf("dgl: %s: a column must be named TYPE/NAME with one of the types %s (got %q)", path,
+			return nil, fmt.Errorf("%s: a column must be named TYPE/NAME with one of the types %s (got %q)", path,
 				strings.Join(t.names, ", "), key)
 		}
 		if len(tensor.Shape) == 0 || tensor.Shape[0] != rows(kind) {
-			return nil, fmt.Errorf("dgl: %s: column %q must have %d rows (got %v)", path, key, rows(kind), tensor)
+			return nil, fmt.Errorf("%s: column %q must have %d rows (got %v)", path, key, rows(kind), tensor)
 		}
 		if _, ok := out[kind][name]; ok {
-			return nil, errors.New("dgl: " + path + ": column " + key + " occurs twice")
+			return nil, errors.New(path + ": column " + key + " occurs twice")
 		}
 		out[kind][name] = tensor
 	}

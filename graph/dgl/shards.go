@@ -66,7 +66,7 @@ func (p *Partition) types(x graph.Features, ptr []int64) (graph.Types, error) {
 		}
 	}
 	if err := t.Valid(int(p.Nodes), x); err != nil { // also of too many types
-		return graph.Types{}, fmt.Errorf("dgl: %s: %w", p.Name, err)
+		return graph.Types{}, fmt.Errorf("%s: %w", p.Name, err)
 	}
 	return t, nil
 }
@@ -93,14 +93,14 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 		for t, relation := range p.EdgeTypes {
 			tensor, ok := part.Edges[t][n.Weight]
 			if !ok {
-				return fmt.Errorf("dgl: part %d: edges of type %s have no column %q", k, relation, n.Weight)
+				return fmt.Errorf("part %d: edges of type %s have no column %q", k, relation, n.Weight)
 			}
 			w, err := tensor.floats(false)
 			if err == nil && len(w) != int(tensor.Shape[0]) {
 				err = fmt.Errorf("must be one number per edge (got %v)", tensor)
 			}
 			if err != nil {
-				return fmt.Errorf("dgl: part %d: column %s/%s: %w", k, relation, n.Weight, err)
+				return fmt.Errorf("part %d: column %s/%s: %w", k, relation, n.Weight, err)
 			}
 			column[t] = w
 		}
@@ -116,7 +116,7 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 	b := n.Build
 	b.Edge = rows
 	if g.Adj, err = graph.FromEdges(int(p.Nodes), src, dst, weight, b); err != nil {
-		return fmt.Errorf("dgl: %s: %w", p.Name, err)
+		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	if err := p.relations(g, n, kind, src, dst, weight, rows); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []in
 		total += width[t]
 	}
 	if total == 0 || total > maxColumns {
-		return x, nil, fmt.Errorf("dgl: %s: edges must have 1 to %d columns %q (got %d)", p.Name, maxColumns, name,
+		return x, nil, fmt.Errorf("%s: edges must have 1 to %d columns %q (got %d)", p.Name, maxColumns, name,
 			total)
 	}
 	x, rows = mat.New(edges, total), make([]int32, edges)
@@ -159,14 +159,14 @@ func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []in
 			}
 			tensor, ok := part.Edges[t][name]
 			if !ok {
-				return x, nil, fmt.Errorf("dgl: part %d: edges of type %s have no column %q", k, relation, name)
+				return x, nil, fmt.Errorf("part %d: edges of type %s have no column %q", k, relation, name)
 			}
 			v, err := tensor.floats(false)
 			if err == nil && len(v) != int(tensor.Shape[0])*width[t] {
 				err = fmt.Errorf("must be %d numbers per edge, as in part 0 (got %v)", width[t], tensor)
 			}
 			if err != nil {
-				return x, nil, fmt.Errorf("dgl: part %d: column %s/%s: %w", k, relation, name, err)
+				return x, nil, fmt.Errorf("part %d: column %s/%s: %w", k, relation, name, err)
 			}
 			values[t] = v
 		}
@@ -187,13 +187,13 @@ func (p *Partition) relations(g *graph.Graph, n Names, kind, src, dst []int32, w
 		return nil
 	}
 	if 2*int64(relations)*p.Nodes > math.MaxInt32 {
-		return fmt.Errorf("dgl: %s: relations and their reverses times nodes must be at most %d "+
+		return fmt.Errorf("%s: relations and their reverses times nodes must be at most %d "+
 			"(got %d relations, %d nodes)", p.Name, math.MaxInt32, relations, p.Nodes)
 	}
 	list, err := graph.Deal(int(p.Nodes), relations, kind, src, dst, weight,
 		graph.Build{KeepLoops: n.Build.KeepLoops, Edge: rows})
 	if err != nil {
-		return fmt.Errorf("dgl: %s: %w", p.Name, err)
+		return fmt.Errorf("%s: %w", p.Name, err)
 	}
 	if n.Build.Directed {
 		g.Typed = graph.Relations{Names: p.EdgeTypes, Adj: graph.Stack(list)}
@@ -231,18 +231,18 @@ func (p *Partition) tensors(t int, name string) (parts []Tensor, width int, err 
 	for k, part := range p.Parts {
 		tensor, ok := part.Columns[t][name]
 		if !ok {
-			return nil, 0, fmt.Errorf("dgl: part %d: nodes of type %s have no column %q", k, p.NodeTypes[t], name)
+			return nil, 0, fmt.Errorf("part %d: nodes of type %s have no column %q", k, p.NodeTypes[t], name)
 		}
 		product := int64(1)
 		for _, n := range tensor.Shape[1:] {
 			if n > 0 && product > math.MaxInt32/n {
-				return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have at most %d numbers a row (got %v)", k,
+				return nil, 0, fmt.Errorf("part %d: column %s/%s must have at most %d numbers a row (got %v)", k,
 					p.NodeTypes[t], name, math.MaxInt32, tensor)
 			}
 			product *= n
 		}
 		if width >= 0 && int64(width) != product {
-			return nil, 0, fmt.Errorf("dgl: part %d: column %s/%s must have rows of %d numbers, as in part 0 (got %v)",
+			return nil, 0, fmt.Errorf("part %d: column %s/%s must have rows of %d numbers, as in part 0 (got %v)",
 				k, p.NodeTypes[t], name, width, tensor)
 		}
 		width, parts = int(product), append(parts, tensor)
@@ -270,14 +270,14 @@ func (p *Partition) features(name string) (_ graph.Features, ptr []int64, err er
 			return graph.Features{}, nil, err
 		}
 		if total+width > maxColumns {
-			return graph.Features{}, nil, fmt.Errorf("dgl: %s: more than %d columns of features", p.Name, maxColumns)
+			return graph.Features{}, nil, fmt.Errorf("%s: more than %d columns of features", p.Name, maxColumns)
 		}
 		blocks = append(blocks, block{t, total, width, parts})
 		total += width
 	}
 	if len(blocks) == 0 || total == 0 {
 		if name != "" {
-			return graph.Features{}, nil, fmt.Errorf("dgl: %s: no nodes have a column %q", p.Name, name)
+			return graph.Features{}, nil, fmt.Errorf("%s: no nodes have a column %q", p.Name, name)
 		}
 		return graph.Features{}, nil, nil
 	}
@@ -300,7 +300,7 @@ func (p *Partition) features(name string) (_ graph.Features, ptr []int64, err er
 			b := blocks[at]
 			v, err := b.parts[k].floats(false)
 			if err != nil {
-				return graph.Features{}, nil, fmt.Errorf("dgl: part %d: features of %s: %w", k, p.NodeTypes[t], err)
+				return graph.Features{}, nil, fmt.Errorf("part %d: features of %s: %w", k, p.NodeTypes[t], err)
 			}
 			if dense.Cols > 0 {
 				copy(dense.Data[p.first(k, t)*total:], v)
@@ -350,14 +350,14 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 			continue
 		}
 		if kind >= 0 {
-			return fmt.Errorf("dgl: %s: nodes of type %s and of type %s have labels: say which, as %s/%s", p.Name,
+			return fmt.Errorf("%s: nodes of type %s and of type %s have labels: say which, as %s/%s", p.Name,
 				p.NodeTypes[kind], p.NodeTypes[t], p.NodeTypes[kind], column)
 		}
 		kind, column = t, c
 	}
 	if kind < 0 {
 		if name != "" {
-			return fmt.Errorf("dgl: %s: no nodes have a column %q", p.Name, name)
+			return fmt.Errorf("%s: no nodes have a column %q", p.Name, name)
 		}
 		return nil
 	}
@@ -368,7 +368,7 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 	single := width == 1
 	if rows := p.rows(kind); !single &&
 		(width > maxClasses || int64(width) > maxPad*(rows*int64(width)/max(p.Nodes, 1)+1)) {
-		return fmt.Errorf("dgl: %s: labels must have at most %d classes and, for all nodes, less than %d times their "+
+		return fmt.Errorf("%s: labels must have at most %d classes and, for all nodes, less than %d times their "+
 			"own size (got %d classes, %d of %d nodes)", p.Name, maxClasses, maxPad, width, rows, p.Nodes)
 	}
 	if single {
@@ -387,7 +387,7 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 			err = p.split(g, k, kind)
 		}
 		if err != nil {
-			return fmt.Errorf("dgl: part %d: column %s/%s: %w", k, p.NodeTypes[kind], column, err)
+			return fmt.Errorf("part %d: column %s/%s: %w", k, p.NodeTypes[kind], column, err)
 		}
 	}
 	return nil

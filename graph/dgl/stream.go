@@ -18,7 +18,7 @@ type tensorStream struct {
 
 func (s *tensorStream) fail(at int, format string, args ...any) {
 	if s.err == nil {
-		s.err = fmt.Errorf("dgl: %s: byte %d: %w", s.path, at, fmt.Errorf(format, args...))
+		s.err = fmt.Errorf("%s: byte %d: %w", s.path, at, fmt.Errorf(format, args...))
 	}
 }
 

@@ -29,24 +29,24 @@ const incomplete = ".incomplete" // what the folder is called until everything i
 func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 	for _, s := range shards {
 		if err := s.Valid(); err != nil {
-			return "", fmt.Errorf("dgl: %w", err)
+			return "", err
 		}
 	}
 	if err := shard.Consistent(shards); err != nil {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	dir = filepath.Clean(dir)
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return "", fmt.Errorf("dgl: %s is not empty: remove it, or choose another folder", dir)
+		return "", fmt.Errorf("%s is not empty: remove it, or choose another folder", dir)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	tmp := dir + incomplete
 	if _, err := os.Stat(tmp); err == nil {
-		return "", fmt.Errorf("dgl: %s is left of an interrupted run: remove it", tmp)
+		return "", fmt.Errorf("%s is left of an interrupted run: remove it", tmp)
 	}
 	if err := os.MkdirAll(tmp, 0o777); err != nil {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	defer func() {
 		if err != nil {
@@ -62,7 +62,7 @@ func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 	name := fileName(shards[0].Name)
 	text, err := w.config(name)
 	if err != nil {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	if err := disk.WriteStream(disk.OS{}, filepath.Join(tmp, name+".json"), func(f io.Writer) error {
 		_, err := f.Write(text)
@@ -71,10 +71,10 @@ func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 		return "", err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	if err := os.Rename(tmp, dir); err != nil {
-		return "", fmt.Errorf("dgl: %w", err)
+		return "", err
 	}
 	return filepath.Join(dir, name+".json"), disk.OS{}.SyncDir(filepath.Dir(dir))
 }
@@ -134,7 +134,7 @@ func (w *writer) config(name string) ([]byte, error) {
 func (w *writer) part(dir string, k int) error {
 	folder := filepath.Join(dir, fmt.Sprintf("part%d", k))
 	if err := os.Mkdir(folder, 0o777); err != nil {
-		return fmt.Errorf("dgl: %w", err)
+		return err
 	}
 	for name, fill := range map[string]func(*sink, int){"graph.dgl": w.graph, "node_feat.dgl": w.nodeColumns,
 		"edge_feat.dgl": w.edgeColumns} {

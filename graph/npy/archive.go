@@ -26,17 +26,17 @@ type Archive struct {
 func Open(path string) (*Archive, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, err
 	}
 	info, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("npy: %w", err)
+		return nil, err
 	}
 	a, err := New(path, f, info.Size())
 	if err == nil && a.sealed {
 		if err = intact(f, info.Size()); err != nil {
-			err = fmt.Errorf("npy: %s: %w", path, err)
+			err = fmt.Errorf("%s: %w", path, err)
 		}
 	}
 	if err != nil {
@@ -51,7 +51,7 @@ func Open(path string) (*Archive, error) {
 func New(path string, r io.ReaderAt, size int64) (*Archive, error) {
 	z, err := zip.NewReader(r, size)
 	if err != nil {
-		return nil, fmt.Errorf("npy: %s: truncated or not a zip archive of arrays: %w", path, err)
+		return nil, fmt.Errorf("%s: truncated or not a zip archive of arrays: %w", path, err)
 	}
 	a := &Archive{path: path, size: size, sealed: z.Comment != "", member: map[string]*zip.File{}}
 	for _, f := range z.File {
@@ -119,7 +119,7 @@ func (a *Archive) Has(name string) bool { return a.member[name] != nil }
 
 // Fault names the file and the array that err is about.
 func (a *Archive) Fault(name string, err error) error {
-	return fmt.Errorf("npy: %s: array %s: %w", a.path, name, err)
+	return fmt.Errorf("%s: array %s: %w", a.path, name, err)
 }
 
 // maxDeflate is how many bytes one byte of a deflate stream can become at most (RFC 1951: 258 bytes

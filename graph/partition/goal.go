@@ -77,7 +77,7 @@ func one(yes bool) int64 {
 // Validate returns all faults of the goal for that number of parts, or nil.
 func (g Goal) Validate(parts int) error {
 	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("partition: "+format, args...)) }
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(""+format, args...)) }
 	if g.Objective > EdgeCut {
 		fault("objective must be Volume or EdgeCut (got %d)", g.Objective)
 	}
@@ -133,7 +133,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 	relations, types := of.Typing()
 	if g.Relations != 0 && len(relations) == 0 || g.Types != 0 && len(types) == 0 {
 		return nil,
-			errors.New("partition: a bound on types or relations, of a graph whose nodes or edges have no types")
+			errors.New("a bound on types or relations, of a graph whose nodes or edges have no types")
 	}
 	l := &limits{share: g.shares(parts)}
 	for _, b := range g.bounds(relations, types) {
@@ -172,7 +172,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 			widest = max(widest, l.most[p*dims+d])
 		}
 		if most[d] > widest {
-			return nil, fmt.Errorf("partition: cannot fit: node %d has %d %s, and no part may hold more than %d of "+
+			return nil, fmt.Errorf("cannot fit: node %d has %d %s, and no part may hold more than %d of "+
 				"all %d: raise the bound on %s from %v, or take fewer parts", heavy[d], most[d], b.unit, widest,
 				total[d], b.name, b.most)
 		}

@@ -88,7 +88,7 @@ func (h *holding) check() error {
 	dims := len(h.bounds)
 	for k, u := range h.used {
 		if b := h.bounds[k%dims]; u > h.most[k] {
-			return fmt.Errorf("partition: part %d would hold %d %s, of at most %d: raise the bound on %s from %v, "+
+			return fmt.Errorf("part %d would hold %d %s, of at most %d: raise the bound on %s from %v, "+
 				"or take fewer parts or another policy", k/dims, u, b.unit, h.most[k], b.name, b.most)
 		}
 	}

@@ -40,7 +40,7 @@ func (m Multilevel) Assign(g *graph.Graph, parts int, key rng.Key) ([]int32, err
 		return nil, err
 	}
 	if g.Adj.NumEdges() > math.MaxInt32/2 {
-		return nil, fmt.Errorf("partition: multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(),
+		return nil, fmt.Errorf("multilevel: %d edges, of at most %d: take restream:5", g.Adj.NumEdges(),
 			math.MaxInt32/2)
 	}
 	goal := m.Goal

@@ -65,11 +65,11 @@ func ParsePolicy(name string) (Policy, error) {
 	if passes, ok := strings.CutPrefix(name, "restream:"); ok {
 		n, err := strconv.Atoi(passes)
 		if err != nil || n < 1 || n > maxPasses {
-			return nil, fmt.Errorf("partition: the passes of restream:N must be 1 to %d (got %q)", maxPasses, name)
+			return nil, fmt.Errorf("the passes of restream:N must be 1 to %d (got %q)", maxPasses, name)
 		}
 		return Fennel{Even, n}, nil
 	}
-	return nil, fmt.Errorf("partition: policy must be one of %s, restream:N (got %q)", strings.Join(known, ", "), name)
+	return nil, fmt.Errorf("policy must be one of %s, restream:N (got %q)", strings.Join(known, ", "), name)
 }
 
 // Needs returns the bytes of memory that p takes of a graph of n nodes and so many stored edges, besides 9 bytes a
@@ -148,11 +148,11 @@ func (Contiguous) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) 
 // Assign implements Policy.
 func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 	if g.Site == nil {
-		return nil, fmt.Errorf("partition: by-column needs a graph that says which site each node belongs "+
+		return nil, fmt.Errorf("by-column needs a graph that says which site each node belongs "+
 			"to, and %q does not", g.Name)
 	}
 	if parts != 0 && parts != len(g.Sites) {
-		return nil, fmt.Errorf("partition: by-column: number of parts must be %d (or 0), the number of sites (got %d)",
+		return nil, fmt.Errorf("by-column: number of parts must be %d (or 0), the number of sites (got %d)",
 			len(g.Sites), parts)
 	}
 	if err := shard.CheckSites(g.Site, g.Sites); err != nil {

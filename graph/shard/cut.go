@@ -21,13 +21,13 @@ func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 		return nil, err
 	}
 	if len(owner) != g.N() {
-		return nil, fmt.Errorf("shard: %d owners for %d nodes", len(owner), g.N())
+		return nil, fmt.Errorf("%d owners for %d nodes", len(owner), g.N())
 	}
 	owned := make([][]int32, parts)
 	local := make([]int32, g.N()) // node's place among its owner's
 	for i, p := range owner {
 		if p < 0 || int(p) >= parts {
-			return nil, fmt.Errorf("shard: owner of node %d is %d, out of [0, %d)", i, p, parts)
+			return nil, fmt.Errorf("owner of node %d is %d, out of [0, %d)", i, p, parts)
 		}
 		local[i] = int32(len(owned[p]))
 		owned[p] = append(owned[p], int32(i))

@@ -64,7 +64,7 @@ func Incomplete(dir string) string { return dir + ".incomplete" }
 // wants to know before the work is done.
 func Vacant(dir string) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return fmt.Errorf("shard: %s is not empty: remove it, or choose another directory", dir)
+		return fmt.Errorf("%s is not empty: remove it, or choose another directory", dir)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -113,7 +113,7 @@ func Discard(dir string) error {
 	for _, e := range list {
 		if name := strings.TrimPrefix(e.Name(), "."); !strings.HasPrefix(name, "part-") &&
 			!strings.HasPrefix(name, manifestName) {
-			return fmt.Errorf("shard: %s holds %s, which no partition has: remove it", dir, e.Name())
+			return fmt.Errorf("%s holds %s, which no partition has: remove it", dir, e.Name())
 		}
 	}
 	return os.RemoveAll(dir)
@@ -124,7 +124,7 @@ func Discard(dir string) error {
 // after Close.
 func ReadShard(path string) (*Shard, io.Closer, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
-		return nil, nil, fmt.Errorf("shard: %s is a complete partition: name one part of it, such as %s", path,
+		return nil, nil, fmt.Errorf("%s is a complete partition: name one part of it, such as %s", path,
 			filepath.Join(path, partName(0)))
 	}
 	m, err := ReadManifest(filepath.Dir(path))
@@ -144,7 +144,7 @@ func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
 		err = m.check(s, filepath.Base(path), f.Digest())
 	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("shard: %s: %w", path, err), f.Close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	return s, f, nil
 }

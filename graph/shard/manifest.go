@@ -144,7 +144,7 @@ func (m *Manifest) encode() ([]byte, error) {
 func (m *Manifest) Write(dir string) error {
 	m.Format = manifestFormat
 	if err := m.Valid(); err != nil {
-		return fmt.Errorf("shard: %w", err)
+		return err
 	}
 	b, err := m.encode()
 	if err != nil {
@@ -175,7 +175,7 @@ func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestName)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("shard: %s is missing: the partition is not complete, or the part was "+
+		return nil, fmt.Errorf("%s is missing: the partition is not complete, or the part was "+
 			"copied without it: %w", path, err)
 	}
 	if err != nil {
@@ -187,11 +187,11 @@ func ReadManifest(dir string) (*Manifest, error) {
 		return nil, err
 	}
 	if len(b) > maxManifest {
-		return nil, fmt.Errorf("shard: %s: longer than %d bytes", path, maxManifest)
+		return nil, fmt.Errorf("%s: longer than %d bytes", path, maxManifest)
 	}
 	m, err := decodeManifest(b)
 	if err != nil {
-		return nil, fmt.Errorf("shard: %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, nil
 }

@@ -23,24 +23,24 @@ func groupOf(parts, workers, p int) int { return ((p+1)*workers - 1) / parts }
 // another. It copies what it keeps.
 func Merge(parts []*Shard, workers int) (*Shard, error) {
 	if len(parts) == 0 {
-		return nil, errors.New("shard: no parts to merge")
+		return nil, errors.New("no parts to merge")
 	}
 	first := parts[0]
 	all := first.Parts
 	if workers < 1 || workers > all {
-		return nil, fmt.Errorf("shard: number of workers must be 1 to %d, the number of parts (got %d)", all, workers)
+		return nil, fmt.Errorf("number of workers must be 1 to %d, the number of parts (got %d)", all, workers)
 	}
 	rank := groupOf(all, workers, first.Rank)
 	lo, hi := Group(all, workers, rank)
 	for k, s := range parts {
 		if s.Rank != first.Rank+k || s.Parts != all || s.Fingerprint != first.Fingerprint || s.Rank < lo ||
 			s.Rank >= hi {
-			return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d of one partition "+
+			return nil, fmt.Errorf("worker %d of %d must have parts %d to %d of one partition "+
 				"(got part %d of %d at place %d)", rank, workers, lo, hi-1, s.Rank, s.Parts, k)
 		}
 	}
 	if len(parts) != hi-lo {
-		return nil, fmt.Errorf("shard: worker %d of %d must have parts %d to %d (got %d parts)", rank, workers, lo,
+		return nil, fmt.Errorf("worker %d of %d must have parts %d to %d (got %d parts)", rank, workers, lo,
 			hi-1, len(parts))
 	}
 	m := newMerger(parts, workers, rank)

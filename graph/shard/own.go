@@ -30,7 +30,7 @@ func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, err
 	h.Reset()
 	for p, digest := range all {
 		if len(digest) != sha256.Size {
-			return nil, fmt.Errorf("shard: the digest of part %d must have %d bytes (got %d)", p, sha256.Size,
+			return nil, fmt.Errorf("the digest of part %d must have %d bytes (got %d)", p, sha256.Size,
 				len(digest))
 		}
 		h.Write(digest)
@@ -54,7 +54,7 @@ func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, err
 	for p, text := range all {
 		var part Part
 		if err := json.Unmarshal(text, &part); err != nil {
-			return nil, fmt.Errorf("shard: the description of part %d: %w", p, err)
+			return nil, fmt.Errorf("the description of part %d: %w", p, err)
 		}
 		m.Edges += int64(part.Edges)
 		m.Parts = append(m.Parts, part)

@@ -11,11 +11,11 @@ import (
 func (s *Shard) Valid() error {
 	if s.Parts < 1 || s.Rank < 0 || s.Rank >= s.Parts || s.Owned < 0 || s.Owned > len(s.Global) ||
 		int64(len(s.Global)) > s.Nodes {
-		return fmt.Errorf("shard: part %d of %d owns %d of %d sources, in a graph of %d nodes", s.Rank, s.Parts,
+		return fmt.Errorf("part %d of %d owns %d of %d sources, in a graph of %d nodes", s.Rank, s.Parts,
 			s.Owned, len(s.Global), s.Nodes)
 	}
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("shard: part %d: %w", s.Rank, fmt.Errorf(format, args...))
+		return fmt.Errorf("part %d: %w", s.Rank, fmt.Errorf(format, args...))
 	}
 	if s.Adj.NumDst != s.Owned || s.Adj.NumSrc != len(s.Global) {
 		return fail("adjacency of %d×%d for %d owned nodes and %d sources", s.Adj.NumDst, s.Adj.NumSrc, s.Owned,
@@ -110,26 +110,26 @@ func Consistent(shards []*Shard) error {
 	for p, s := range shards {
 		if s.Rank != p || s.Parts != len(shards) || s.Fingerprint != shards[0].Fingerprint ||
 			s.Nodes != shards[0].Nodes {
-			return fmt.Errorf("shard: part %d of %d (%x) is not part %d of %d (%x)", s.Rank, s.Parts, s.Fingerprint[:4],
+			return fmt.Errorf("part %d of %d (%x) is not part %d of %d (%x)", s.Rank, s.Parts, s.Fingerprint[:4],
 				p, len(shards), shards[0].Fingerprint[:4])
 		}
 		owned += int64(s.Owned)
 	}
 	if len(shards) == 0 || owned != shards[0].Nodes {
-		return fmt.Errorf("shard: %d parts own %d nodes, not the whole graph", len(shards), owned)
+		return fmt.Errorf("%d parts own %d nodes, not the whole graph", len(shards), owned)
 	}
 	seen := make([]bool, owned)
 	for p, s := range shards {
 		for _, u := range s.Global[:s.Owned] {
 			if seen[u] {
-				return fmt.Errorf("shard: node %d of part %d has another owner as well", u, p)
+				return fmt.Errorf("node %d of part %d has another owner as well", u, p)
 			}
 			seen[u] = true
 		}
 		for q, of := range shards {
 			halo := s.Global[s.HaloPtr[q]:s.HaloPtr[q+1]]
 			if !slices.EqualFunc(halo, of.Boundary[p], func(u int64, i int32) bool { return of.Global[i] == u }) {
-				return fmt.Errorf("shard: the halo rows of part %d that part %d owns are not those that part %d sends",
+				return fmt.Errorf("the halo rows of part %d that part %d owns are not those that part %d sends",
 					p, q, q)
 			}
 		}

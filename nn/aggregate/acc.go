@@ -171,5 +171,5 @@ func checkBlock(who string, rows int, g *graph.CSR, z mat.Dense) {
 }
 
 func shapeFault(who string, got, must int) string {
-	return fmt.Sprintf("nn: %s must be %d (got %d)", who, must, got)
+	return fmt.Sprintf("%s must be %d (got %d)", who, must, got)
 }

@@ -197,10 +197,10 @@ func (a Accumulator) Check(v []int64, rows int64) error {
 // check is Check of counts, none of them negative, and of a number of labels.
 func (a Accumulator) check(c MetricCounts, labels, rows int64) error {
 	if most := rows * int64(max(a.none.Classes, 1)); labels < 0 || labels > most {
-		return fmt.Errorf("eval: the labels must be 0 to %d (got %d)", most, labels)
+		return fmt.Errorf("the labels must be 0 to %d (got %d)", most, labels)
 	}
 	if c.n[0] != rows || c.n[1] > rows {
-		return fmt.Errorf("eval: there must be %d rows, at most as many of them right (got %d, and %d)", rows, c.n[0],
+		return fmt.Errorf("there must be %d rows, at most as many of them right (got %d, and %d)", rows, c.n[0],
 			c.n[1])
 	}
 	if c.each > 0 {
@@ -216,11 +216,11 @@ func (a Accumulator) check(c MetricCounts, labels, rows int64) error {
 		all := int64(0)
 		for _, x := range c.curve(k) {
 			if all += x; x > rows {
-				return fmt.Errorf("eval: a bin of class %d must have at most %d rows (got %d)", k, rows, x)
+				return fmt.Errorf("a bin of class %d must have at most %d rows (got %d)", k, rows, x)
 			}
 		}
 		if c.bins > 0 && all != rows {
-			return fmt.Errorf("eval: the bins of class %d must have %d rows (got %d)", k, rows, all)
+			return fmt.Errorf("the bins of class %d must have %d rows (got %d)", k, rows, all)
 		}
 	}
 	return nil
@@ -233,18 +233,18 @@ func (a Accumulator) checkClasses(c MetricCounts, rows int64) error {
 		t := c.class(k)
 		for i, x := range t {
 			if sum[i] += x; x > rows {
-				return fmt.Errorf("eval: a count of class %d must be at most %d (got %d)", k, rows, x)
+				return fmt.Errorf("a count of class %d must be at most %d (got %d)", k, rows, x)
 			}
 		}
 	}
 	if a.none.Kind() == graph.Single && (sum[0] != c.n[1] || sum[0]+sum[2] != rows || sum[1] != sum[2]) {
-		return fmt.Errorf("eval: of %d rows with one class, %d of them right, each must count once (got %d right, "+
+		return fmt.Errorf("of %d rows with one class, %d of them right, each must count once (got %d right, "+
 			"%d as another class, %d missed)", rows, c.n[1], sum[0], sum[1], sum[2])
 	}
 	if f := c.far(); f != nil {
 		wrong, most := rows-c.n[1], int64(c.classes-1)
 		if f[0] < wrong || f[0] > most*wrong || f[1] < f[0] || f[1] > most*f[0] {
-			return fmt.Errorf("eval: %d wrong rows of %d classes must be off by as many ranks or more "+
+			return fmt.Errorf("%d wrong rows of %d classes must be off by as many ranks or more "+
 				"(got %d, and squares of %d)", wrong, c.classes, f[0], f[1])
 		}
 	}

@@ -186,12 +186,12 @@ func (c *MetricCounts) Vector() []int64 { return c.n }
 // refuses a vector of another length and one with a negative count; then c keeps its counts.
 func (c *MetricCounts) FromVector(v []int64) error {
 	if len(v) != len(c.n) {
-		return fmt.Errorf("eval: a vector of %d classes and %d bins must have %d counts (got %d)",
+		return fmt.Errorf("a vector of %d classes and %d bins must have %d counts (got %d)",
 			c.classes, c.bins, len(c.n), len(v))
 	}
 	for i, x := range v {
 		if x < 0 {
-			return fmt.Errorf("eval: count %d of the vector must be at least 0 (got %d)", i, x)
+			return fmt.Errorf("count %d of the vector must be at least 0 (got %d)", i, x)
 		}
 	}
 	c.n = slices.Clone(v)

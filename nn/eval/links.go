@@ -94,13 +94,13 @@ func (r *Ranking) Read(v []int64) (Ranks, error) {
 	last := int64(0)
 	for k := range Hits {
 		if h := v[1+k]; h < last || h > n {
-			return Ranks{}, fmt.Errorf("eval: links of rank at most %d must be %d to %d (got %d)", Hits[k], last, n, h)
+			return Ranks{}, fmt.Errorf("links of rank at most %d must be %d to %d (got %d)", Hits[k], last, n, h)
 		}
 		last = v[1+k]
 		out.Hits[Hits[k]] = float64(last) / float64(n)
 	}
 	if !(out.MRR >= 0 && out.MRR <= 1) {
-		return Ranks{}, fmt.Errorf("eval: a mean reciprocal rank must be 0 to 1 (got %g)", out.MRR)
+		return Ranks{}, fmt.Errorf("a mean reciprocal rank must be 0 to 1 (got %g)", out.MRR)
 	}
 	var err error
 	out.AUC, _, _, err = r.auc.Read(v[counted:])

@@ -225,11 +225,11 @@ func CurveBin(x float64) int {
 // Read returns what a sum of Writes says. Numbers that no rows give are an error.
 func (s Sheet) Read(v []int64) (*Table, error) {
 	if len(v) != s.size {
-		return nil, fmt.Errorf("eval: a sheet must have %d numbers (got %d)", s.size, len(v))
+		return nil, fmt.Errorf("a sheet must have %d numbers (got %d)", s.size, len(v))
 	}
 	for i, n := range v {
 		if n < 0 {
-			return nil, fmt.Errorf("eval: number %d of a sheet must be at least 0 (got %d)", i, n)
+			return nil, fmt.Errorf("number %d of a sheet must be at least 0 (got %d)", i, n)
 		}
 	}
 	if s.none.Kind() == graph.Numbers {
@@ -249,7 +249,7 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 		}
 		t.fromMatrix()
 		if n[0] != v[0] || n[1] != v[1] {
-			return nil, fmt.Errorf("eval: a confusion matrix must have %d rows, %d of them right (got %d and %d)", v[0],
+			return nil, fmt.Errorf("a confusion matrix must have %d rows, %d of them right (got %d and %d)", v[0],
 				v[1], n[0], n[1])
 		}
 	} else {
@@ -264,7 +264,7 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 			all += x
 		}
 		if all != n[0] {
-			return nil, fmt.Errorf("eval: ranking %d must have %d rows (got %d)", k, n[0], all)
+			return nil, fmt.Errorf("ranking %d must have %d rows (got %d)", k, n[0], all)
 		}
 	}
 	for k := range 2 * s.reliable {
@@ -273,7 +273,7 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 			all += trust[b]
 		}
 		if all != n[0] {
-			return nil, fmt.Errorf("eval: the probabilities of %d decisions must be counted (got %d)", n[0], all)
+			return nil, fmt.Errorf("the probabilities of %d decisions must be counted (got %d)", n[0], all)
 		}
 	}
 	after := s.trust + 3*reliabilityBins*s.reliable

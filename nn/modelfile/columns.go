@@ -68,7 +68,7 @@ func SameColumns(spec nn.Spec, model, other []byte) error {
 			columns[k], err = e.columns(spec.ReadsEdgeColumns())
 		}
 		if err != nil {
-			return fmt.Errorf("modelfile: encoding of columns: %w", err)
+			return fmt.Errorf("encoding of columns: %w", err)
 		}
 	}
 	for i, must := range columns[0] {

@@ -85,7 +85,7 @@ const formatVersion = "1"
 func Write(path string, m *nn.Model, card Card) error {
 	b, err := encodeModel(m, card)
 	if err != nil {
-		return fmt.Errorf("modelfile: write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return disk.WriteFile(disk.OS{}, path, 0o600, b)
 }
@@ -95,7 +95,7 @@ func Write(path string, m *nn.Model, card Card) error {
 func Fingerprint(m *nn.Model, card Card) ([32]byte, error) {
 	b, err := encodeModel(m, card)
 	if err != nil {
-		return [32]byte{}, fmt.Errorf("modelfile: %w", err)
+		return [32]byte{}, err
 	}
 	return sha256.Sum256(b), nil
 }
@@ -105,11 +105,11 @@ func Fingerprint(m *nn.Model, card Card) ([32]byte, error) {
 func Read(path string) (*nn.Model, Card, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, Card{}, fmt.Errorf("modelfile: %w", err)
+		return nil, Card{}, err
 	}
 	m, card, err := decodeModel(b)
 	if err != nil {
-		return nil, Card{}, fmt.Errorf("modelfile: %s: %w", path, err)
+		return nil, Card{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return m, card, nil
 }

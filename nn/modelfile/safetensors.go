@@ -44,7 +44,7 @@ func (a archive) encode() ([]byte, error) {
 	if len(a.meta) > 0 {
 		for k, v := range a.meta {
 			if !utf8.ValidString(k) || !utf8.ValidString(v) {
-				return nil, fmt.Errorf("modelfile: metadata %q is not UTF-8", k)
+				return nil, fmt.Errorf("metadata %q is not UTF-8", k)
 			}
 		}
 		b, err := json.Marshal(a.meta)
@@ -56,10 +56,10 @@ func (a archive) encode() ([]byte, error) {
 	end := 0
 	for i, t := range sorted {
 		if n, ok := elements(t.shape); !ok || n != len(t.data) {
-			return nil, fmt.Errorf("modelfile: tensor %q has %d values for shape %v", t.name, len(t.data), t.shape)
+			return nil, fmt.Errorf("tensor %q has %d values for shape %v", t.name, len(t.data), t.shape)
 		}
 		if t.name == metadataKey || !utf8.ValidString(t.name) || i > 0 && sorted[i-1].name == t.name {
-			return nil, fmt.Errorf("modelfile: tensor name %q is reserved, not UTF-8 or used twice", t.name)
+			return nil, fmt.Errorf("tensor name %q is reserved, not UTF-8 or used twice", t.name)
 		}
 		name, err := json.Marshal(t.name)
 		if err != nil {
@@ -95,17 +95,17 @@ func (a archive) encode() ([]byte, error) {
 // readers see different tensors.
 func decode(file []byte) (archive, error) {
 	if len(file) < 8 {
-		return archive{}, fmt.Errorf("modelfile: a safetensors file must have at least 8 bytes (got %d)", len(file))
+		return archive{}, fmt.Errorf("a safetensors file must have at least 8 bytes (got %d)", len(file))
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > uint64(len(file)-8) {
-		return archive{}, fmt.Errorf("modelfile: must be a whole safetensors file: the header must fit in its "+
+		return archive{}, fmt.Errorf("must be a whole safetensors file: the header must fit in its "+
 			"%d bytes (got %d)", len(file), n)
 	}
 	data := file[8+n:]
 	meta, entries, err := parseHeader(file[8 : 8+n])
 	if err != nil {
-		return archive{}, fmt.Errorf("modelfile: safetensors header: %w", err)
+		return archive{}, fmt.Errorf("safetensors header: %w", err)
 	}
 	slices.SortStableFunc(entries, func(x, y tensorEntry) int {
 		return cmp.Or(cmp.Compare(x.begin, y.begin), cmp.Compare(x.end, y.end))
@@ -115,23 +115,23 @@ func decode(file []byte) (archive, error) {
 	for _, e := range entries {
 		width, ok := map[string]int64{"F32": 4, "F16": 2, "BF16": 2}[e.dtype]
 		if !ok {
-			return archive{}, fmt.Errorf("modelfile: the type of tensor %q must be F32, F16 or BF16 (got %q)",
+			return archive{}, fmt.Errorf("the type of tensor %q must be F32, F16 or BF16 (got %q)",
 				e.name, e.dtype)
 		}
 		count, ok := elements(e.shape)
 		switch {
 		case e.begin != at || e.end < e.begin || e.end > int64(len(data)):
-			return archive{}, fmt.Errorf("modelfile: tensor %q must begin at %d and end within %d bytes (got [%d, %d))",
+			return archive{}, fmt.Errorf("tensor %q must begin at %d and end within %d bytes (got [%d, %d))",
 				e.name, at, len(data), e.begin, e.end)
 		case !ok || int64(count) != (e.end-e.begin)/width || (e.end-e.begin)%width != 0:
-			return archive{}, fmt.Errorf("modelfile: tensor %q of %s and shape %v has %d bytes",
+			return archive{}, fmt.Errorf("tensor %q of %s and shape %v has %d bytes",
 				e.name, e.dtype, e.shape, e.end-e.begin)
 		}
 		a.tensors = append(a.tensors, tensor{e.name, e.shape, widen(e.dtype, data[e.begin:e.end])})
 		at = e.end
 	}
 	if at != int64(len(data)) {
-		return archive{}, fmt.Errorf("modelfile: the file must end with its last tensor, at byte %d "+
+		return archive{}, fmt.Errorf("the file must end with its last tensor, at byte %d "+
 			"(got %d more bytes)", at, int64(len(data))-at)
 	}
 	return a, nil

@@ -28,7 +28,7 @@ func (c Config) Validate() error {
 	var faults []error
 	need := func(ok bool, field string, value any, want string) {
 		if !ok {
-			faults = append(faults, fmt.Errorf("optim: %s must be %s (got %v)", field, want, value))
+			faults = append(faults, fmt.Errorf("%s must be %s (got %v)", field, want, value))
 		}
 	}
 	sgd := c.Name == "sgd"
@@ -149,12 +149,12 @@ func (o *Optimizer) State() (steps int64, moments [][]float32) { return o.steps,
 // nothing changed.
 func (o *Optimizer) Restore(steps int64, moments [][]float32) error {
 	if steps < 0 || len(moments) != len(o.moments) {
-		return fmt.Errorf("optim: the state of %s must have %d moments and at least 0 steps (got %d and %d)",
+		return fmt.Errorf("the state of %s must have %d moments and at least 0 steps (got %d and %d)",
 			o.cfg.Name, len(o.moments), len(moments), steps)
 	}
 	for i, m := range moments {
 		if len(m) != len(o.moments[i]) {
-			return fmt.Errorf("optim: moment %d of %s must have %d values (got %d)",
+			return fmt.Errorf("moment %d of %s must have %d values (got %d)",
 				i, o.cfg.Name, len(o.moments[i]), len(m))
 		}
 	}

@@ -18,7 +18,7 @@ func (s Schedule) Validate() error {
 	case "", "constant":
 	case "linear", "cosine":
 		if s.Total < 1 {
-			return fmt.Errorf("optim: schedule total must be at least 1 (got %d)", s.Total)
+			return fmt.Errorf("schedule total must be at least 1 (got %d)", s.Total)
 		}
 	default:
 		return fmt.Errorf(`optim: schedule kind must be "constant", "linear" or "cosine" (got %q)`, s.Kind)

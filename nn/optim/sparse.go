@@ -18,7 +18,7 @@ type SparseAdam struct {
 // NewSparse returns the optimiser of a table of rows×cols that cfg describes, whose name must be adam or adamw.
 func NewSparse(cfg Config, rows, cols int) (*SparseAdam, error) {
 	if cfg.Name != "adam" && cfg.Name != "adamw" {
-		return nil, fmt.Errorf("optim: name must be adam or adamw for a table of rows (got %q)", cfg.Name)
+		return nil, fmt.Errorf("name must be adam or adamw for a table of rows (got %q)", cfg.Name)
 	}
 	o, err := New(cfg, 0)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *SparseAdam) State() (steps int64, first, second []float32) {
 // Restore sets what State returned, copying the moments. The error says which length differs; then nothing changed.
 func (s *SparseAdam) Restore(steps int64, first, second []float32) error {
 	if n := len(s.m.Data); steps < 0 || len(first) != n || len(second) != n {
-		return fmt.Errorf("optim: the moments of a table must have %d values each and at least 0 steps "+
+		return fmt.Errorf("the moments of a table must have %d values each and at least 0 steps "+
 			"(got %d, %d and %d)", n, len(first), len(second), steps)
 	}
 	s.steps = steps

@@ -34,7 +34,7 @@ const maxKeyFile = 4 << 10
 func New() (Identity, error) {
 	_, raw, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return Identity{}, fmt.Errorf("p2p: new identity: %w", err)
+		return Identity{}, fmt.Errorf("new identity: %w", err)
 	}
 	return identityOf(raw)
 }
@@ -45,19 +45,19 @@ func New() (Identity, error) {
 func Load(path string, passphrase func() (string, error)) (Identity, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+		return Identity{}, fmt.Errorf("identity: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+		return Identity{}, fmt.Errorf("identity: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return Identity{}, fmt.Errorf("p2p: identity %s must be a regular file", path)
+		return Identity{}, fmt.Errorf("identity %s must be a regular file", path)
 	}
 	// Windows keeps no such bits: access lists guard the file there.
 	if mode := info.Mode().Perm(); mode&0o077 != 0 && runtime.GOOS != "windows" {
-		return Identity{}, fmt.Errorf("p2p: identity %s: mode %04o lets others use this peer's key; "+
+		return Identity{}, fmt.Errorf("identity %s: mode %04o lets others use this peer's key; "+
 			"make it private with: chmod 600 %s", path, mode, path)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
@@ -65,11 +65,11 @@ func Load(path string, passphrase func() (string, error)) (Identity, error) {
 		text, err = open(text, passphrase)
 	}
 	if err != nil {
-		return Identity{}, fmt.Errorf("p2p: identity %s: %w", path, err)
+		return Identity{}, fmt.Errorf("identity %s: %w", path, err)
 	}
 	id, err := parseIdentity(text)
 	if err != nil {
-		return Identity{}, fmt.Errorf("p2p: identity %s: %w", path, err)
+		return Identity{}, fmt.Errorf("identity %s: %w", path, err)
 	}
 	return id, nil
 }
@@ -91,14 +91,14 @@ func (i Identity) Sign(message []byte) ([]byte, error) { return i.key.Sign(messa
 func Verify(peerID string, message, signature []byte) error {
 	id, err := peer.Decode(peerID)
 	if err != nil {
-		return fmt.Errorf("p2p: peer ID %.80q: %w", peerID, err)
+		return fmt.Errorf("peer ID %.80q: %w", peerID, err)
 	}
 	key, err := id.ExtractPublicKey()
 	if err != nil {
-		return fmt.Errorf("p2p: peer ID %s: %w", peerID, err)
+		return fmt.Errorf("peer ID %s: %w", peerID, err)
 	}
 	if ok, err := key.Verify(message, signature); err != nil || !ok {
-		return errors.Join(fmt.Errorf("p2p: the signature must be by %s", peerID), err)
+		return errors.Join(fmt.Errorf("the signature must be by %s", peerID), err)
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (i Identity) Marshal() ([]byte, error) {
 func Parse(text []byte) (Identity, error) {
 	id, err := parseIdentity(text)
 	if err != nil {
-		return Identity{}, fmt.Errorf("p2p: identity: %w", err)
+		return Identity{}, fmt.Errorf("identity: %w", err)
 	}
 	return id, nil
 }
@@ -162,7 +162,7 @@ func parseIdentity(text []byte) (Identity, error) {
 func Create(path, passphrase string) (_ Identity, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("p2p: identity %s: %w", path, err)
+			err = fmt.Errorf("identity %s: %w", path, err)
 		}
 	}()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -201,12 +201,12 @@ const minSecret = 32
 // Whoever holds the secret can act as any of them; nobody else can.
 func Derive(secret []byte, rank int) (Identity, error) {
 	if len(secret) < minSecret {
-		return Identity{}, fmt.Errorf("p2p: a secret must have at least %d random bytes (got %d)", minSecret,
+		return Identity{}, fmt.Errorf("a secret must have at least %d random bytes (got %d)", minSecret,
 			len(secret))
 	}
 	seed, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("heddle identity of rank %d", rank), ed25519.SeedSize)
 	if err != nil {
-		return Identity{}, fmt.Errorf("p2p: derive identity: %w", err)
+		return Identity{}, fmt.Errorf("derive identity: %w", err)
 	}
 	return identityOf(ed25519.NewKeyFromSeed(seed))
 }

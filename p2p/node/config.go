@@ -97,7 +97,7 @@ func (c Config) Validate() error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("p2p: config: %w", errors.Join(errs...))
+	return fmt.Errorf("config: %w", errors.Join(errs...))
 }
 
 // filled returns c with its defaults.

@@ -141,7 +141,7 @@ func (r Roster) parse(limit int) ([]Peer, error) {
 		errs = append(errs, errors.New("there must be at least one member"))
 	}
 	if len(r.Members) > limit {
-		return nil, fmt.Errorf("p2p: roster: there must be at most %d members (got %d)", limit, len(r.Members))
+		return nil, fmt.Errorf("roster: there must be at most %d members (got %d)", limit, len(r.Members))
 	}
 	seen := map[peer.ID]int{}
 	out := make([]Peer, len(r.Members))
@@ -181,7 +181,7 @@ func (r Roster) parse(limit int) ([]Peer, error) {
 		}
 	}
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("p2p: roster: %w", errors.Join(errs...))
+		return nil, fmt.Errorf("roster: %w", errors.Join(errs...))
 	}
 	return out, nil
 }

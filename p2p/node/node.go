@@ -84,7 +84,7 @@ func Listen(cfg Config) (_ *Node, err error) {
 	begin := func() {}
 	if len(cfg.Relays) > 0 {
 		if begin, err = n.useRelays(); err != nil {
-			return nil, fmt.Errorf("p2p: relays: %w", err)
+			return nil, fmt.Errorf("relays: %w", err)
 		}
 	}
 	if err = n.listen(); err != nil {
@@ -93,7 +93,7 @@ func Listen(cfg Config) (_ *Node, err error) {
 	begin()
 	if cfg.LAN {
 		if err = n.searchLAN(); err != nil {
-			return nil, fmt.Errorf("p2p: mDNS: %w", err)
+			return nil, fmt.Errorf("mDNS: %w", err)
 		}
 	}
 	return n, nil
@@ -122,24 +122,24 @@ func newNode(cfg Config) (_ *Node, err error) {
 		}
 	}()
 	if n.limits, err = newLimits(cfg.MaxPeers, cfg.MaxFrame); err != nil {
-		return nil, fmt.Errorf("p2p: limits: %w", err)
+		return nil, fmt.Errorf("limits: %w", err)
 	}
 	if n.store, err = pstoremem.NewPeerstore(); err != nil {
-		return nil, fmt.Errorf("p2p: peer store: %w", err)
+		return nil, fmt.Errorf("peer store: %w", err)
 	}
 	key, id := cfg.Identity.Key(), cfg.Identity.ID()
 	if err = errors.Join(n.store.AddPrivKey(id, key), n.store.AddPubKey(id, key.GetPublic())); err != nil {
-		return nil, fmt.Errorf("p2p: peer store: %w", err)
+		return nil, fmt.Errorf("peer store: %w", err)
 	}
 	n.net, err = swarm.NewSwarm(id, n.store, n.bus,
 		swarm.WithConnectionGater(n.gate), swarm.WithResourceManager(n.limits),
 		// A roster's addresses are few and meant: one that failed is tried again.
 		swarm.WithUDPBlackHoleSuccessCounter(nil), swarm.WithIPv6BlackHoleSuccessCounter(nil))
 	if err != nil {
-		return nil, fmt.Errorf("p2p: %w", err)
+		return nil, err
 	}
 	if err = n.carriers(); err != nil {
-		return nil, fmt.Errorf("p2p: transport %s: %w", cfg.Transport, err)
+		return nil, fmt.Errorf("transport %s: %w", cfg.Transport, err)
 	}
 	n.net.SetStreamHandler(n.onStream)
 	return n, nil
@@ -150,7 +150,7 @@ func (n *Node) listen() error {
 	for _, s := range n.cfg.Listen {
 		a, err := ma.NewMultiaddr(s)
 		if err != nil {
-			return fmt.Errorf("p2p: listen: %w", err)
+			return fmt.Errorf("listen: %w", err)
 		}
 		bare, _ := peer.SplitAddr(a)
 		host, rest := ma.SplitFirst(bare)
@@ -167,13 +167,13 @@ func (n *Node) listen() error {
 		}
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
-			return fmt.Errorf("p2p: listen on %s: the port is in use by another program or peer; "+
+			return fmt.Errorf("listen on %s: the port is in use by another program or peer; "+
 				"choose another one (--listen, the plan), or 0 for any: %w", s, err)
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
-			return fmt.Errorf("p2p: listen on %s: no interface of this machine has this address: if a router, a "+
+			return fmt.Errorf("listen on %s: no interface of this machine has this address: if a router, a "+
 				"cloud or Docker forwards it, add --listen %s: %w", s, any4, err)
 		case err != nil:
-			return fmt.Errorf("p2p: listen on %s: %w", s, err)
+			return fmt.Errorf("listen on %s: %w", s, err)
 		}
 	}
 	return nil

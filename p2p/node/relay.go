@@ -32,7 +32,7 @@ const relayBuffer = 64 << 10
 // ListenRelay opens a relay for the members. cfg.Relays and cfg.LAN are not used.
 func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error) {
 	if l.Bytes < 0 || l.Duration < 0 || l.Circuits < 0 {
-		return nil, fmt.Errorf("p2p: relay: limits must be at least 0 (got %+v)", l)
+		return nil, fmt.Errorf("relay: limits must be at least 0 (got %+v)", l)
 	}
 	cfg.Relays, cfg.LAN = nil, false
 	n, err := newNode(cfg)
@@ -50,7 +50,7 @@ func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error
 	}
 	ids, err := identify.NewIDService(n, identify.UserAgent("heddle"), identify.DisableSignedPeerRecord())
 	if err != nil {
-		return nil, fmt.Errorf("p2p: relay: %w", err)
+		return nil, fmt.Errorf("relay: %w", err)
 	}
 	r.identify = ids
 	ids.Start()
@@ -76,7 +76,7 @@ func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error
 		options = append(options, relay.WithLimit(limit))
 	}
 	if r.service, err = relay.New(n, options...); err != nil {
-		return nil, fmt.Errorf("p2p: relay: %w", err)
+		return nil, fmt.Errorf("relay: %w", err)
 	}
 	return r, n.listen()
 }

@@ -71,13 +71,13 @@ type pair struct {
 func (t KeyTerms) exchangeKeys(ctx context.Context, g *comm.Group) ([]pair, error) {
 	own, err := newKeys()
 	if err != nil {
-		return nil, fmt.Errorf("secagg: keys: %w", err)
+		return nil, fmt.Errorf("keys: %w", err)
 	}
 	mine := own.public()
 	if t.Sign != nil {
 		signature, err := t.Sign(t.statement(g, g.Rank(), mine))
 		if err != nil {
-			return nil, fmt.Errorf("secagg: signature of keys: %w", err)
+			return nil, fmt.Errorf("signature of keys: %w", err)
 		}
 		mine = append(mine, signature...)
 	}
@@ -174,7 +174,7 @@ func (t KeyTerms) confirm(ctx context.Context, g *comm.Group, own privateKeys, f
 		}
 		secret, err := pairSecret(secrets[q], seen, min(q, g.Rank()), max(q, g.Rank()))
 		if err != nil {
-			return nil, fmt.Errorf("secagg: %w", err)
+			return nil, err
 		}
 		pairs = append(pairs, pair{secret, lower})
 	}

@@ -45,7 +45,7 @@ const MostMembers = 64
 // members cannot have secure sums.
 func New(ctx context.Context, t KeyTerms, g *comm.Group) (*Reducer, error) {
 	if n := g.Size(); n < t.Least || n > MostMembers {
-		return nil, fmt.Errorf("secagg: a secure sum must have %d to %d members (got %d)", t.Least, MostMembers, n)
+		return nil, fmt.Errorf("a secure sum must have %d to %d members (got %d)", t.Least, MostMembers, n)
 	}
 	pairs, err := t.exchangeKeys(ctx, g)
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	}
 	form, err := wide.Fixed(size)
 	if err != nil {
-		return comm.Reduced{}, fmt.Errorf("secagg: %v: %w", c.ID, err)
+		return comm.Reduced{}, fmt.Errorf("%v: %w", c.ID, err)
 	}
 	magnitudes := widen(form.Magnitudes())
 	reduced, err := r.sum(ctx, c, "grid", c.Meta, magnitudes)
@@ -101,7 +101,7 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 		return reduced, err
 	}
 	if err := form.Agree(narrow(magnitudes)); err != nil {
-		return comm.Reduced{}, r.group.Refuse(ctx, fmt.Errorf("secagg: %v: %w", c.ID, err))
+		return comm.Reduced{}, r.group.Refuse(ctx, fmt.Errorf("%v: %w", c.ID, err))
 	}
 	update := form.Integers()
 	if _, err := r.sum(ctx, c, "numbers", nil, update, counts); err != nil {
@@ -118,7 +118,7 @@ func (r *Reducer) checked(ctx context.Context, c *comm.Contribution, check func(
 	apart []float64) error {
 	_, _, err := check(apart)
 	if err != nil {
-		err = fmt.Errorf("secagg: %v: %w", c.ID, err)
+		err = fmt.Errorf("%v: %w", c.ID, err)
 	}
 	return r.group.Refuse(ctx, err)
 }

@@ -489,7 +489,7 @@ def _names_of(at: Optional[pathlib.Path], data: Any) -> Iterator[None]:
     except _program.InputError as e:
         if isinstance(data, (str, os.PathLike)) or at is None:
             raise
-        message = str(e).replace(f"npy: {at}{os.sep}graph.npz: array ", "")
+        message = str(e).replace(f"{at}{os.sep}graph.npz: array ", "")
         raise _program.InputError("site" + message.removeprefix("client") if message.startswith("client:") else message) from None
 
 

@@ -158,7 +158,7 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 		return err
 	}
 	if _, _, err := e.readTables(&mine); err != nil {
-		return comm.Refused("figures: %v", err)
+		return comm.Refused("%v", err)
 	}
 	if mayTell([standings]int64(mine.Labels[len(mine.Labels)-standings:])) {
 		if mine.Told, err = e.tell(ctx, g, &mine, ownSheets, stands[publishing] > 0); err != nil {
@@ -203,7 +203,7 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 	}
 	like.Labels, like.Likelihoods, like.Sheets = v[:parts[0]-1], v[parts[0]-1:][:parts[1]], v[parts[0]-1+parts[1]:]
 	if _, _, err := e.readTables(&like); err != nil {
-		return comm.Refused("figures: %v", err)
+		return comm.Refused("%v", err)
 	}
 	if e.sums != nil {
 		like.Told = e.sums.Told

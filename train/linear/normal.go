@@ -50,7 +50,7 @@ func PartLen(d, k, c int) int { return k*(d-k) + k*(k+1)/2 + k*c }
 func (n Normal) Extend(sums []float32, k, c int) (Normal, error) {
 	for _, v := range sums {
 		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
-			return n, errors.New("ridge: the squares of the columns of all peers together overflow; scale the features")
+			return n, errors.New("the squares of the columns of all peers together overflow; scale the features")
 		}
 	}
 	old := len(n.gram)
@@ -119,7 +119,7 @@ func (n Normal) Predicted(columns []int, w hmat.Dense) (mean, deviation []float6
 func (n Normal) Solve(ctx context.Context, columns []int, lambdas []float64) ([]hmat.Dense, error) {
 	d, c, count := len(columns), len(n.cross[0]), n.gram[0][0]
 	if !(count > 0) {
-		return nil, errors.New("ridge: no training node has a label")
+		return nil, errors.New("no training node has a label")
 	}
 	// Centred and scaled columns: the constant drops out, and the diagonal is 1.
 	mean, scale := make([]float64, d), make([]float64, d)
@@ -153,7 +153,7 @@ func (n Normal) Solve(ctx context.Context, columns []int, lambdas []float64) ([]
 			return nil, err
 		}
 		if !ok && k == len(lambdas)-1 {
-			return nil, errors.New("ridge: the equations are singular: features may hold NaN or be far too large")
+			return nil, errors.New("the equations are singular: features may hold NaN or be far too large")
 		} else if !ok { // columns depend on one another, and the penalty is below the rounding of their products
 			copy(all, slices.Repeat(all[k+1:k+2], k+1))
 			break

@@ -80,7 +80,7 @@ func (c Config) kind() (string, error) {
 		}
 	}
 	if formats[name] == nil {
-		return "", fmt.Errorf("edgelist: %s: format of edges must be text, csv, tsv, parquet or npz, by "+
+		return "", fmt.Errorf("%s: format of edges must be text, csv, tsv, parquet or npz, by "+
 			"--edge-format or the name's suffix (got %q); %s", c.Path, name, table.WayOut)
 	}
 	return name, nil
@@ -139,7 +139,7 @@ func (e *List) check(edge Edge) error {
 
 // Fault names the file and the place of an edge.
 func (e *List) Fault(edge Edge, format string, args ...any) error {
-	return fmt.Errorf("edgelist: %s: %s %d: %w", e.Path, e.Unit, edge.At, fmt.Errorf(format, args...))
+	return fmt.Errorf("%s: %s %d: %w", e.Path, e.Unit, edge.At, fmt.Errorf(format, args...))
 }
 
 // Close closes the file.
@@ -220,7 +220,7 @@ func Read(c Config) (*graph.Graph, *Listed, error) {
 	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, n)},
 		Split: make([]graph.Split, n)}
 	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
-		return nil, nil, fmt.Errorf("edgelist: %s: %w", c.Path, err)
+		return nil, nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
 	for i := range first * n {
 		g.IDs = append(g.IDs, strconv.Itoa(first+i))
@@ -235,7 +235,7 @@ const watched = 1 << 16
 func (c Config) load(list *List) (src, dst []int32, weight []float32, n, first int, err error) {
 	if c.Nodes < 0 || c.Nodes > math.MaxInt32 {
 		return nil, nil, nil, 0, 0,
-			fmt.Errorf("edgelist: %s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path,
+			fmt.Errorf("%s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path,
 				math.MaxInt32, c.Nodes)
 	}
 	var places []int64
@@ -292,7 +292,7 @@ func (c Config) load(list *List) (src, dst []int32, weight []float32, n, first i
 func (c Config) nodes(list *List, top, edges int64) (int, error) {
 	if c.Nodes > 0 {
 		if top >= int64(c.Nodes) {
-			return 0, fmt.Errorf("edgelist: %s: node must be 0 to %d (got %d)", c.Path, c.Nodes-1, top)
+			return 0, fmt.Errorf("%s: node must be 0 to %d (got %d)", c.Path, c.Nodes-1, top)
 		}
 		return c.Nodes, nil
 	}
@@ -301,7 +301,7 @@ func (c Config) nodes(list *List, top, edges int64) (int, error) {
 		said = top + 1
 	}
 	if said > max(FreeNodes, NodesByEdge*edges) {
-		return 0, fmt.Errorf("edgelist: %s: %d nodes and %d edges: where that is so, say how many nodes there are; "+
+		return 0, fmt.Errorf("%s: %d nodes and %d edges: where that is so, say how many nodes there are; "+
 			"IDs that leave many numbers out need a table of the nodes", c.Path, said, edges)
 	}
 	return int(said), nil

@@ -12,7 +12,7 @@ import (
 // CheckMerge refuses what is no way to merge edges.
 func CheckMerge(how string) error {
 	if !slices.Contains([]string{"", "sum", "count", "max", "mean", "last"}, how) {
-		return fmt.Errorf("edgelist: merge must be sum, count, max, mean or last (got %q)", how)
+		return fmt.Errorf("merge must be sum, count, max, mean or last (got %q)", how)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func openArchive(c Config) (l *List, err error) {
 	}
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if source := cmp.Or(c.Source, "source"); source != "source" || cmp.Or(c.Target, "target") != "target" {
-		return nil, fmt.Errorf("edgelist: %s: an archive has its edges in edge_index and no column of "+
+		return nil, fmt.Errorf("%s: an archive has its edges in edge_index and no column of "+
 			"sources or targets", c.Path)
 	}
 	pairs, shape, err := npy.Read[int64](a, "edge_index", 2, -1)

@@ -48,13 +48,13 @@ func (c Config) columns() (at [3]int, err error) {
 		}
 		n, err := strconv.Atoi(name)
 		if err != nil || n < 0 || n == 0 && k < 2 || n > math.MaxInt16 {
-			return at, fmt.Errorf("edgelist: %s: a list without column names needs the number of a column, from 1 "+
+			return at, fmt.Errorf("%s: a list without column names needs the number of a column, from 1 "+
 				"(got %q)", c.Path, name)
 		}
 		at[k] = n - 1
 	}
 	if at[0] == at[1] {
-		return at, fmt.Errorf("edgelist: %s: sources and targets are both in column %d", c.Path, at[0]+1)
+		return at, fmt.Errorf("%s: sources and targets are both in column %d", c.Path, at[0]+1)
 	}
 	return at, nil
 }
@@ -145,7 +145,7 @@ func openTableEdges(c Config) (*List, error) {
 			return Edge{}, err
 		}
 		if err != nil {
-			return Edge{}, fmt.Errorf("edgelist: %s: %w", t.Path, err)
+			return Edge{}, fmt.Errorf("%s: %w", t.Path, err)
 		}
 		e := Edge{Weight: 1, At: int64(line)}
 		if e.Source, err = ParseID([]byte(cells[source])); err != nil {

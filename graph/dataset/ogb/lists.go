@@ -22,7 +22,7 @@ func (o *set) readSplit(name string) error {
 	if name == "" {
 		list, err := os.ReadDir(root)
 		if err != nil {
-			return fmt.Errorf("ogb: %w", err)
+			return err
 		}
 		var names []string
 		for _, e := range list {
@@ -31,12 +31,12 @@ func (o *set) readSplit(name string) error {
 			}
 		}
 		if len(names) != 1 {
-			return fmt.Errorf("ogb: %s holds the splits %s: say which", root, strings.Join(names, ", "))
+			return fmt.Errorf("%s holds the splits %s: say which", root, strings.Join(names, ", "))
 		}
 		name = names[0]
 	}
 	if !local(name) {
-		return fmt.Errorf("ogb: %s: split must be the name of a folder in it (got %q)", root, name)
+		return fmt.Errorf("%s: split must be the name of a folder in it (got %q)", root, name)
 	}
 	o.g.Split = make([]graph.Split, o.g.N())
 	found := false
@@ -55,17 +55,17 @@ func (o *set) readSplit(name string) error {
 				return err
 			}
 			if columns > 1 {
-				return fmt.Errorf("ogb: %s: there must be one column (got %d)", path, columns)
+				return fmt.Errorf("%s: there must be one column (got %d)", path, columns)
 			}
 			found = true
 			for at, id := range v {
 				if !(id >= 0 && id < float64(k.n)) || id != math.Trunc(id) {
-					return fmt.Errorf("ogb: %s: line %d: node must be 0 to %d (got %v)", path, at+1, k.n-1, id)
+					return fmt.Errorf("%s: line %d: node must be 0 to %d (got %v)", path, at+1, k.n-1, id)
 				}
 				i := k.first + int(id)
 				switch {
 				case o.g.Split[i] != graph.None:
-					return fmt.Errorf("ogb: %s: line %d: node %v is in a split already", path, at+1, id)
+					return fmt.Errorf("%s: line %d: node %v is in a split already", path, at+1, id)
 				case o.g.Labels.Class != nil && o.g.Labels.Class[i] < 0:
 					continue
 				}
@@ -74,7 +74,7 @@ func (o *set) readSplit(name string) error {
 		}
 	}
 	if !found {
-		return fmt.Errorf("ogb: %s: no train.csv.gz of any type of nodes", filepath.Join(root, name))
+		return fmt.Errorf("%s: no train.csv.gz of any type of nodes", filepath.Join(root, name))
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (o *set) readSplit(name string) error {
 func readFloats(path string, rows int) ([]float32, int, error) {
 	v, columns, err := readNumbers[float32](path, rows)
 	if err == nil && (columns > maxColumns || len(v) != rows*columns) {
-		err = fmt.Errorf("ogb: %s: there must be %d rows of at most %d columns (got %d rows of %d)", path, rows,
+		err = fmt.Errorf("%s: there must be %d rows of at most %d columns (got %d rows of %d)", path, rows,
 			maxColumns, len(v)/max(1, columns), columns)
 	}
 	return v, columns, err
@@ -135,7 +135,7 @@ func oneCount(path string) (int, error) {
 		return 0, err
 	}
 	if len(v) != 1 || v[0] < 0 || v[0] > math.MaxInt32 || v[0] != math.Trunc(v[0]) {
-		return 0, fmt.Errorf("ogb: %s: must be one count (got %v)", path, v)
+		return 0, fmt.Errorf("%s: must be one count (got %v)", path, v)
 	}
 	return int(v[0]), nil
 }

@@ -46,10 +46,10 @@ func Read(dir, split string) (*graph.Graph, error) {
 	case has("edge.csv.gz"):
 		err = o.plain()
 	case has("edge_index_dict.npz"):
-		return nil, fmt.Errorf("ogb: %s: a set with types must be in CSV (got binary files, raw/edge_index_dict.npz)",
+		return nil, fmt.Errorf("%s: a set with types must be in CSV (got binary files, raw/edge_index_dict.npz)",
 			dir)
 	default:
-		return nil, fmt.Errorf("ogb: %s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, "+
+		return nil, fmt.Errorf("%s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, "+
 			"one of which every set of the Open Graph Benchmark has", dir)
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func (o *set) plain() error {
 		return err
 	}
 	if err := o.adjacency(o.kinds[0].n, src, dst, nil, mat.View(len(src), columns, v)); err != nil {
-		return fmt.Errorf("ogb: %s: %w", o.dir, err)
+		return fmt.Errorf("%s: %w", o.dir, err)
 	}
 	return o.finish(func(kind) string { return o.raw("node-feat.csv.gz") },
 		func(kind) string { return o.raw("node-label.csv.gz") })
@@ -109,7 +109,7 @@ func (o *set) types() (place map[string]int, total int, err error) {
 	}
 	cells, line, err := counts.Read()
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("ogb: %s: counts of nodes: %w", counts.Path, npy.Ended(err)),
+		return nil, 0, errors.Join(fmt.Errorf("%s: counts of nodes: %w", counts.Path, npy.Ended(err)),
 			counts.Close())
 	}
 	place = map[string]int{}
@@ -126,14 +126,14 @@ func (o *set) types() (place map[string]int, total int, err error) {
 		return nil, 0, err
 	}
 	if len(o.kinds) > math.MaxUint8 {
-		return nil, 0, fmt.Errorf("ogb: %s: there must be at most %d types of nodes (got %d)", counts.Path,
+		return nil, 0, fmt.Errorf("%s: there must be at most %d types of nodes (got %d)", counts.Path,
 			math.MaxUint8, len(o.kinds))
 	}
 	slices.SortFunc(o.kinds, func(a, b kind) int { return strings.Compare(a.name, b.name) })
 	for k := range o.kinds {
 		o.kinds[k].first, place[o.kinds[k].name] = total, k
 		if total += o.kinds[k].n; total > math.MaxInt32 {
-			return nil, 0, fmt.Errorf("ogb: %s: more than %d nodes", counts.Path, math.MaxInt32)
+			return nil, 0, fmt.Errorf("%s: more than %d nodes", counts.Path, math.MaxInt32)
 		}
 	}
 	return place, total, nil
@@ -189,12 +189,12 @@ func (o *set) typed() error {
 		return err
 	}
 	if len(names) == 0 || int64(len(names))*2*int64(total) > math.MaxInt32 {
-		return fmt.Errorf("ogb: %s: there must be a relation, and relations and their reverses times nodes at most "+
+		return fmt.Errorf("%s: there must be a relation, and relations and their reverses times nodes at most "+
 			"%d (got %d relations, %d nodes)", o.dir, math.MaxInt32, len(names), total)
 	}
 	o.g.Typed.Names = names
 	if err := o.adjacency(total, src, dst, of, x.diagonal()); err != nil {
-		return fmt.Errorf("ogb: %s: %w", o.dir, err)
+		return fmt.Errorf("%s: %w", o.dir, err)
 	}
 	return o.finish(func(k kind) string { return o.raw("node-feat", k.name, "node-feat.csv.gz") },
 		func(k kind) string { return o.raw("node-label", k.name, "node-label.csv.gz") })
@@ -227,7 +227,7 @@ func (o *set) edges(path, count string, head, tail kind) (src, dst []int32, err 
 		src, dst = append(src, int32(head.first)+int32(e.Source)), append(dst, int32(tail.first)+int32(e.Target))
 	}
 	if len(src) != want {
-		return nil, nil, fmt.Errorf("ogb: %s: there must be %d edges, as in %s (got %d)", path, want, count, len(src))
+		return nil, nil, fmt.Errorf("%s: there must be %d edges, as in %s (got %d)", path, want, count, len(src))
 	}
 	return src, dst, nil
 }
@@ -340,7 +340,7 @@ func readFeatures(path string, rows int) ([]float32, int, error) {
 		return nil, 0, err
 	}
 	if at := firstInfinite(v); at >= 0 {
-		return nil, 0, fmt.Errorf("ogb: %s: row %d, column %d must be a finite number (got %v)", path, at/columns,
+		return nil, 0, fmt.Errorf("%s: row %d, column %d must be a finite number (got %v)", path, at/columns,
 			at%columns, v[at])
 	}
 	return v, columns, nil
@@ -361,15 +361,15 @@ func (o *set) labels(n int, path func(kind) string) error {
 			return err
 		}
 		if found != "" {
-			return fmt.Errorf("ogb: %s: labels of a second type of nodes, after %s", path(k), found)
+			return fmt.Errorf("%s: labels of a second type of nodes, after %s", path(k), found)
 		}
 		found = path(k)
 		if err := o.label(v, columns, n, k.first); err != nil {
-			return fmt.Errorf("ogb: %s: %w", path(k), err)
+			return fmt.Errorf("%s: %w", path(k), err)
 		}
 	}
 	if found == "" {
-		return fmt.Errorf("ogb: %s: no labels", path(o.kinds[0]))
+		return fmt.Errorf("%s: no labels", path(o.kinds[0]))
 	}
 	return nil
 }

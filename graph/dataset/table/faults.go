@@ -26,7 +26,7 @@ func (e *RowFault) Error() string {
 	if e.Column != "" {
 		column = ", column " + e.Column
 	}
-	return fmt.Sprintf("table: %s: %s %d%s: %s", e.Path, e.Unit, e.Line, column, e.Text)
+	return fmt.Sprintf("%s: %s %d%s: %s", e.Path, e.Unit, e.Line, column, e.Text)
 }
 
 // mostFaults is how many rows at fault an error names.

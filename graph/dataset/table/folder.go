@@ -15,28 +15,28 @@ import (
 func Files(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("table: %w", err)
+		return nil, err
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("table: %w", err)
+		return nil, err
 	}
 	var files []string
 	for _, e := range entries {
 		switch name := e.Name(); {
 		case strings.HasPrefix(name, "_"), strings.HasPrefix(name, "."):
 		case e.IsDir():
-			return nil, fmt.Errorf("table: %s: a table in several files must have them in one directory "+
+			return nil, fmt.Errorf("%s: a table in several files must have them in one directory "+
 				"(got the directory %s)", path, name)
 		default:
 			files = append(files, filepath.Join(path, name))
 		}
 	}
 	if files == nil {
-		return nil, fmt.Errorf("table: %s: the directory must have the files of a table (got none)", path)
+		return nil, fmt.Errorf("%s: the directory must have the files of a table (got none)", path)
 	}
 	return files, nil
 }
@@ -101,7 +101,7 @@ func (f *folder) next() error {
 		}
 		f.ahead, f.begins, f.names = true, append(f.begins, f.row), append(f.names, filepath.Base(t.Path))
 		if f.whole.Columns != nil && !slices.Equal(t.Columns, f.whole.Columns) {
-			return fmt.Errorf("table: %s: columns must be %s, as in the files before (got %s)", t.Path,
+			return fmt.Errorf("%s: columns must be %s, as in the files before (got %s)", t.Path,
 				strings.Join(f.whole.Columns, ", "), strings.Join(t.Columns, ", "))
 		}
 		return nil

@@ -36,7 +36,7 @@ func (f Format) Validate() error {
 	}
 	if f.Charset != "" && f.Charset != "auto" && charsets[f.Charset] == nil {
 		faults = append(faults,
-			fmt.Errorf("table: encoding must be auto, utf-8, latin1, windows-1252 or utf-16 (got %q)", f.Charset))
+			fmt.Errorf("encoding must be auto, utf-8, latin1, windows-1252 or utf-16 (got %q)", f.Charset))
 	}
 	return errors.Join(faults...)
 }
@@ -51,7 +51,7 @@ func (f Format) comma(usual rune) (rune, error) {
 	}
 	r, n := utf8.DecodeRuneInString(f.Delimiter)
 	if n != len(f.Delimiter) || r == utf8.RuneError || strings.ContainsRune("\"\r\n", r) {
-		return 0, fmt.Errorf("table: delimiter must be one character or tab, and no quote (got %q)", f.Delimiter)
+		return 0, fmt.Errorf("delimiter must be one character or tab, and no quote (got %q)", f.Delimiter)
 	}
 	return r, nil
 }

@@ -78,7 +78,7 @@ func openFile(path string, f Format) (*Table, error) {
 	}
 	t := &Table{Packed: p, Unit: "line", format: f, index: -1}
 	if err := t.open(); err != nil {
-		return nil, fmt.Errorf("table: %s: %w", path, errors.Join(err, t.Close()))
+		return nil, fmt.Errorf("%s: %w", path, errors.Join(err, t.Close()))
 	}
 	return t, nil
 }
@@ -398,7 +398,7 @@ func (t *Table) Each(f func(cells []string, line int) error) error {
 		case errors.As(err, &fault):
 			return err
 		case cells == nil:
-			return fmt.Errorf("table: %s: %w", t.Path, err)
+			return fmt.Errorf("%s: %w", t.Path, err)
 		default:
 			return err
 		}
@@ -436,7 +436,7 @@ func (t *Table) Column(name, flag string) (int, error) {
 		if hint != "" {
 			hint = ": it must be " + hint
 		}
-		return -1, fmt.Errorf("table: %s: no column %q (%s)%s; its columns are %s%s", t.Path, name, flag, hint,
+		return -1, fmt.Errorf("%s: no column %q (%s)%s; its columns are %s%s", t.Path, name, flag, hint,
 			strings.Join(names, ", "), t.headerHint())
 	}
 	return at, nil

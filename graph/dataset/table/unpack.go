@@ -28,11 +28,11 @@ const zstdMemory = 1 << 28
 // Unpack opens path and unpacks it by its suffix, .gz or .zst.
 func Unpack(path string) (*Packed, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("table: %s: must be a file, which is read more than once (got a pipe or a device)", path)
+		return nil, fmt.Errorf("%s: must be a file, which is read more than once (got a pipe or a device)", path)
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("table: %w", err)
+		return nil, err
 	}
 	p := &Packed{Reader: f, Path: path, Plain: path, files: []io.Closer{f}}
 	var z io.ReadCloser
@@ -48,7 +48,7 @@ func Unpack(path string) (*Packed, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("table: %s: %w", path, errors.Join(err, p.Close()))
+		return nil, fmt.Errorf("%s: %w", path, errors.Join(err, p.Close()))
 	}
 	if z != nil {
 		p.Reader, p.files = z, append(p.files, z)
@@ -104,7 +104,7 @@ func (l *Lines) Next() ([]byte, error) {
 			err = errLong
 		}
 		if err != nil {
-			return nil, fmt.Errorf("table: %s: after line %d: %w", l.Path, l.Number, err)
+			return nil, fmt.Errorf("%s: after line %d: %w", l.Path, l.Number, err)
 		}
 		return nil, io.EOF
 	}
@@ -117,5 +117,5 @@ func (l *Lines) Next() ([]byte, error) {
 
 // Fault names the file and the line that was read last.
 func (l *Lines) Fault(format string, args ...any) error {
-	return fmt.Errorf("table: %s: line %d: %w", l.Path, l.Number, fmt.Errorf(format, args...))
+	return fmt.Errorf("%s: line %d: %w", l.Path, l.Number, fmt.Errorf(format, args...))
 }

@@ -61,23 +61,23 @@ func Parse(text []byte) (*Encoding, error) {
 	d.DisallowUnknownFields()
 	c := &Encoding{}
 	if err := d.Decode(c); err != nil {
-		return nil, fmt.Errorf("typed: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	if d.More() {
-		return nil, errors.New("typed: encoding: bytes after its end")
+		return nil, errors.New("encoding: bytes after its end")
 	}
 	if err := errors.Join(c.Directed.Valid(), c.Valid()); err != nil {
-		return nil, fmt.Errorf("typed: encoding: %w", err)
+		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	var err error
 	for k := range c.Nodes {
 		if _, c.Nodes[k].Of, err = (dataset.ImportConfig{Like: c.Nodes[k].Encoding}).Alike(); err != nil {
-			return nil, fmt.Errorf("typed: nodes of type %s: %w", c.Nodes[k].Type, err)
+			return nil, fmt.Errorf("nodes of type %s: %w", c.Nodes[k].Type, err)
 		}
 	}
 	for k := range c.Edges {
 		if _, c.Edges[k].Of, err = (dataset.ImportConfig{Like: c.Edges[k].Encoding}).Alike(); err != nil {
-			return nil, fmt.Errorf("typed: edges %s: %w", c.Edges[k].Name(), err)
+			return nil, fmt.Errorf("edges %s: %w", c.Edges[k].Name(), err)
 		}
 	}
 	return c, nil

@@ -22,7 +22,7 @@ func (c *Encoding) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
 		}
 		n := len(of.Split)
 		if x.Rows+n > math.MaxInt32 {
-			return nil, nil, fmt.Errorf("typed: nodes must be at most %d (got more)", math.MaxInt32)
+			return nil, nil, fmt.Errorf("nodes must be at most %d (got more)", math.MaxInt32)
 		}
 		first = append(first, int32(x.Rows))
 		t.Names = append(t.Names, c.Nodes[k].Type)

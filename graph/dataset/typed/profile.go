@@ -31,7 +31,7 @@ func (r *tablesReader) profile() error {
 	}
 	for _, name := range r.config.Embed {
 		if r.Place(name) < 0 {
-			return fmt.Errorf("typed: types with learned rows must be types of nodes (got %q)", name)
+			return fmt.Errorf("types with learned rows must be types of nodes (got %q)", name)
 		}
 	}
 	for k := range r.Encoding.Nodes {
@@ -86,7 +86,7 @@ func (r *tablesReader) embed(k int, p *dataset.Profile) (err error) {
 		return err
 	}
 	if len(index) > maxEmbedded {
-		return fmt.Errorf("typed: %s: at most %d nodes can have a column each (got %d of type %s)", r.nodes[k],
+		return fmt.Errorf("%s: at most %d nodes can have a column each (got %d of type %s)", r.nodes[k],
 			maxEmbedded, len(index), n.Type)
 	}
 	names := table.Column{Name: n.Of.ID, Kind: table.Categorical, Values: slices.Sorted(maps.Keys(index))}
@@ -160,7 +160,7 @@ func (r *tablesReader) everyColumn(columns map[string][]string) error {
 							must = ": it must be " + hint
 						}
 					}
-					return fmt.Errorf("typed: %s column %s must be in a table of %s, as COLUMN or %s%s",
+					return fmt.Errorf("%s column %s must be in a table of %s, as COLUMN or %s%s",
 						role.name, text,
 						kind.of, kind.how, must)
 				}
@@ -176,14 +176,14 @@ func (r *tablesReader) ofLabels(target int, columns map[string][]string) error {
 	c := &r.config.Tables
 	if target < 0 {
 		if c.Multi || c.Regression || len(c.ClassOrder) > 0 || c.Split != "" || c.SplitTime != "" {
-			return errors.New("typed: a column of labels must be named where their kind, order or split is")
+			return errors.New("a column of labels must be named where their kind, order or split is")
 		}
 		return nil
 	}
 	name := r.Encoding.Nodes[target].Type
 	for _, text := range []string{c.Split, c.SplitTime} {
 		if _, ok := r.at(text, name, columns[name]); text != "" && !ok {
-			return fmt.Errorf("typed: the split must be by a column of %s, whose nodes have labels (got %s)", name,
+			return fmt.Errorf("the split must be by a column of %s, whose nodes have labels (got %s)", name,
 				text)
 		}
 	}
@@ -201,7 +201,7 @@ func (r *tablesReader) target(columns map[string][]string) (int, error) {
 			continue
 		}
 		if target >= 0 {
-			return -1, fmt.Errorf("typed: column %s must be in the table of one type, whose nodes have labels "+
+			return -1, fmt.Errorf("column %s must be in the table of one type, whose nodes have labels "+
 				"(got %s and %s): name it TYPE.%[1]s", r.config.Tables.Label, r.Encoding.Nodes[target].Type, n.Type)
 		}
 		target = k

@@ -45,7 +45,7 @@ func (c Config) Site() (*SiteTables, error) {
 		r.Merge, r.Directed = like.Merge, like.Directed
 	}
 	if err := r.names(); err != nil {
-		return nil, fmt.Errorf("typed: %w", err)
+		return nil, err
 	}
 	columns, err := r.allColumns()
 	if err != nil {
@@ -85,7 +85,7 @@ func (t *SiteTables) alike(like *Encoding) error {
 		n := &t.Encoding.Nodes[k]
 		at := like.Place(n.Type)
 		if at < 0 {
-			return fmt.Errorf("typed: the tables must be of types of the model's (got %s)", n.Type)
+			return fmt.Errorf("the tables must be of types of the model's (got %s)", n.Type)
 		}
 		*n = like.Nodes[at]
 		t.Nodes[k].Config.Like = n.Encoding
@@ -100,7 +100,7 @@ func (t *SiteTables) alike(like *Encoding) error {
 		n := &t.Encoding.Edges[k]
 		at := slices.IndexFunc(like.Edges, func(e EdgeEncoding) bool { return e.Name() == n.Name() })
 		if at < 0 {
-			return fmt.Errorf("typed: the relations must be of those of the model (got %s)", n.Name())
+			return fmt.Errorf("the relations must be of those of the model (got %s)", n.Name())
 		}
 		*n = like.Edges[at]
 		of := t.Edges[k].Config

@@ -106,7 +106,7 @@ func (r *tablesReader) open() error {
 	like := (*Encoding)(nil)
 	if r.config.Tables.Like != nil {
 		if !Encodes(r.config.Tables.Like) {
-			return errors.New("typed: the model was trained on one table of nodes (got tables of several types)")
+			return errors.New("the model was trained on one table of nodes (got tables of several types)")
 		}
 		var err error
 		if like, err = Parse(r.config.Tables.Like); err != nil {
@@ -117,7 +117,7 @@ func (r *tablesReader) open() error {
 		r.Encoding.Merge, r.Directed = r.config.Tables.Merge, r.config.Tables.Directed
 	}
 	if err := cmp.Or(r.Directed.Valid(), r.names()); err != nil {
-		return fmt.Errorf("typed: %w", err)
+		return err
 	}
 	if like != nil {
 		return r.alike(like)
@@ -166,7 +166,7 @@ func (r *tablesReader) alike(like *Encoding) error {
 	for k, n := range own.Nodes {
 		at := slices.Index(types, n.Type)
 		if at < 0 {
-			return fmt.Errorf("typed: the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "),
+			return fmt.Errorf("the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "),
 				n.Type)
 		}
 		r.nodes[at] = nodes[k]
@@ -174,7 +174,7 @@ func (r *tablesReader) alike(like *Encoding) error {
 	for k, e := range own.Edges {
 		at := slices.Index(relations, e.Name())
 		if at < 0 {
-			return fmt.Errorf("typed: the relations must be of the model, %s (got %s)", strings.Join(relations, ", "),
+			return fmt.Errorf("the relations must be of the model, %s (got %s)", strings.Join(relations, ", "),
 				e.Name())
 		}
 		r.edges[at] = edges[k]
@@ -182,7 +182,7 @@ func (r *tablesReader) alike(like *Encoding) error {
 	for _, text := range r.config.Tables.Date {
 		has := func(n NodeEncoding) bool { return r.dates(&n, []string{text}) != nil }
 		if !slices.ContainsFunc(r.Encoding.Nodes, has) {
-			return fmt.Errorf("typed: date must be a column of dates of the model (got %q)", text)
+			return fmt.Errorf("date must be a column of dates of the model (got %q)", text)
 		}
 	}
 	return nil
@@ -322,7 +322,7 @@ func (r *tablesReader) readEdges(g *graph.Graph) error {
 		n.Of.EdgeFacts(r.facts, n.Name()+".", found)
 	}
 	if err := edges.Graph(g, len(g.Split)); err != nil {
-		return fmt.Errorf("typed: %w", err)
+		return err
 	}
 	r.listed = edges
 	return nil

@@ -37,7 +37,7 @@ type EdgeReader func(yield func(src, dst []int32) error) error
 func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges EdgeReader, b graph.Build,
 	memory int64) error {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
-		return fmt.Errorf("external: %d splits and %d owners for %d nodes, whose names are their numbers",
+		return fmt.Errorf("%d splits and %d owners for %d nodes, whose names are their numbers",
 			len(of.Split), len(of.Site), n)
 	}
 	if err := of.Labels.Valid(n); err != nil && (of.Labels.Class != nil || of.Labels.Bits != nil ||
@@ -45,7 +45,7 @@ func WriteNodes(path string, of *graph.Graph, features []section.Section, n int,
 		return err
 	}
 	if n < 1 || n > math.MaxInt32 {
-		return fmt.Errorf("external: number of nodes must be 1 to %d (got %d)", math.MaxInt32, n)
+		return fmt.Errorf("number of nodes must be 1 to %d (got %d)", math.MaxInt32, n)
 	}
 	if memory == 0 {
 		memory = 1 << 28
@@ -107,12 +107,12 @@ func (g *ingest) each(f func(src, dst int32) error) error {
 	at := 0
 	return g.edges(func(src, dst []int32) error {
 		if len(src) != len(dst) {
-			return fmt.Errorf("external: %d sources and %d destinations of edges", len(src), len(dst))
+			return fmt.Errorf("%d sources and %d destinations of edges", len(src), len(dst))
 		}
 		for k, u := range src {
 			v := dst[k]
 			if uint32(u) >= uint32(g.n) || uint32(v) >= uint32(g.n) {
-				return fmt.Errorf("external: edge %d goes from node %d to node %d, out of [0, %d)", at+k, u, v, g.n)
+				return fmt.Errorf("edge %d goes from node %d to node %d, out of [0, %d)", at+k, u, v, g.n)
 			}
 			if u == v && !g.KeepLoops {
 				continue
@@ -138,7 +138,7 @@ func (g *ingest) count(memory int64) error {
 	err := g.each(func(u, v int32) error {
 		g.digest += key.Uint64(uint64(u)<<32 | uint64(v))
 		if g.degree[v] == math.MaxInt32 {
-			return fmt.Errorf("external: node %d has more than %d edges", v, math.MaxInt32)
+			return fmt.Errorf("node %d has more than %d edges", v, math.MaxInt32)
 		}
 		g.degree[v]++
 		return nil
@@ -155,7 +155,7 @@ func (g *ingest) count(memory int64) error {
 	}
 	g.bounds = append(g.bounds, int32(g.n))
 	if len(g.bounds) > filesAtOnce {
-		return fmt.Errorf("external: the edges need %d buckets of %d MiB, of at most %d: allow more memory",
+		return fmt.Errorf("the edges need %d buckets of %d MiB, of at most %d: allow more memory",
 			len(g.bounds)-1, memory>>20, filesAtOnce)
 	}
 	return nil

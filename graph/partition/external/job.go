@@ -121,7 +121,7 @@ func (s *Stored) fits(job Job) error {
 		need += more
 	}
 	if job.Memory > 0 && need > job.Memory {
-		return fmt.Errorf("external: %d nodes and %d edges in %d parts need about %d MiB of memory, with %d allowed: "+
+		return fmt.Errorf("%d nodes and %d edges in %d parts need about %d MiB of memory, with %d allowed: "+
 			"allow more, or take another policy", n, s.edges, k, need>>20, job.Memory>>20)
 	}
 	return nil
@@ -282,7 +282,7 @@ func (r *runner) run() (*shard.Manifest, error) {
 	}
 	digest, err := hex.DecodeString(r.done.Graph)
 	if err != nil || len(digest) != 32 {
-		return nil, fmt.Errorf("external: %s: graph %q", r.path("journal"), r.done.Graph)
+		return nil, fmt.Errorf("%s: graph %q", r.path("journal"), r.done.Graph)
 	}
 	r.print = shard.Fingerprint([32]byte(digest), r.owner, r.Parts)
 	r.step.Step = 1 + len(kinds)
@@ -349,7 +349,7 @@ func (r *runner) assign(kinds []string) error {
 	r.owner = work.Owner
 	if k := r.done.Step; k > 0 {
 		if k > len(kinds) {
-			return fmt.Errorf("external: %s: %d assignments of %d", r.path("journal"), k, len(kinds))
+			return fmt.Errorf("%s: %d assignments of %d", r.path("journal"), k, len(kinds))
 		}
 		if err := r.readOwners(k); err != nil {
 			return err
@@ -398,11 +398,11 @@ func (r *runner) readOwners(k int) error {
 	}
 	defer f.Close()
 	if err := section.ReadArray(f, r.owner); err != nil {
-		return fmt.Errorf("external: %s: %w", f.Name(), err)
+		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	for v, p := range r.owner {
 		if p < -1 || int(p) >= r.nodes {
-			return fmt.Errorf("external: %s: owner of node %d is %d: remove %s", f.Name(), v, p, r.dir)
+			return fmt.Errorf("%s: owner of node %d is %d: remove %s", f.Name(), v, p, r.dir)
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ func (s *Stored) WriteShare(dir string, job Job, team Team) (*shard.Manifest, er
 		job.Parts = team.Size
 	}
 	if job.Parts != team.Size || team.Rounds < 1 {
-		return nil, fmt.Errorf("external: each peer needs a part and there must be at least 1 round (got %d parts, "+
+		return nil, fmt.Errorf("each peer needs a part and there must be at least 1 round (got %d parts, "+
 			"%d peers, %d rounds)", job.Parts, team.Size, team.Rounds)
 	}
 	if err := shard.CheckParts(s.nodes, job.Parts); err != nil {

@@ -71,7 +71,7 @@ func (p *sharing) tellOwners() error {
 // alone assigns by a policy that looks at no edge: every peer finds all owners.
 func (p *sharing) alone() error {
 	if _, ok := p.job.Policy.(partition.Multilevel); ok {
-		return fmt.Errorf("external: multilevel looks at the whole graph at once, which no peer of several has: " +
+		return fmt.Errorf("multilevel looks at the whole graph at once, which no peer of several has: " +
 			"take restream:N, or partition it in one place")
 	}
 	work, err := partition.Begin(p.job.Policy, p.Stored, p.team.Size, partition.Key(p.job.Meta.Seed),
@@ -154,7 +154,7 @@ func (w *working) turn(q int) error {
 				if w.Place(run, 0) || w.PlaceAnywhere(run, 0) {
 					return nil
 				}
-				return fmt.Errorf("external: found no room for node %d: raise the bounds, or partition the "+
+				return fmt.Errorf("found no room for node %d: raise the bounds, or partition the "+
 					"graph in one place", v)
 			})
 			if err != nil {

@@ -101,10 +101,10 @@ func readBack(path string, sum uint32, f func(io.Reader) error) error {
 	defer file.Close()
 	h := crc32.New(castagnoli)
 	if err := f(io.TeeReader(file, h)); err != nil {
-		return fmt.Errorf("external: %s: %w", path, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	if h.Sum32() != sum {
-		return fmt.Errorf("external: %s is not as it was written: remove %s, and begin anew", path, filepath.Dir(path))
+		return fmt.Errorf("%s is not as it was written: remove %s, and begin anew", path, filepath.Dir(path))
 	}
 	return nil
 }
