@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// TestByHand: the worked example of docs/explanation/class-means.md has the numbers that two sites compute.
+// TestByHand: the worked example of docs/explanation/training.md has the numbers that two sites compute.
 func TestByHand(t *testing.T) {
 	adj, err := graph.FromEdges(6, []int32{0, 1, 2, 3, 4, 5}, []int32{1, 2, 3, 4, 5, 0}, nil, graph.Build{})
 	if err != nil {
@@ -28,7 +28,7 @@ func TestByHand(t *testing.T) {
 	c := plain(g)
 	c.RowNorm, c.Target, c.Hops, c.ClassRounds, c.MinClass, c.Random = "none", "labels", 1, 1, 1, 0
 	r := mustRun(t, c, shards, options{})
-	page, err := os.ReadFile("../docs/explanation/class-means.md")
+	page, err := os.ReadFile("../docs/explanation/training.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,7 @@
 // The map makes a short row for each node, boundary rows are sent once a hop, and a ridge regression
 // on the columns of all rounds so far makes logits. These are soft labels, or leave residuals, for
 // the next round. First rounds without rows choose scaling and target; validation nodes choose
-// penalty, columns and round (docs/explanation/class-means.md).
+// penalty, columns and round (docs/explanation/training.md).
 //
 // Letters in comments: N nodes, F features, C classes, D columns, R random features.
 package classmeans

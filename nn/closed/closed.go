@@ -31,7 +31,7 @@ type Layout struct {
 	// or 0.
 	OwnFeatures int `json:"own_features,omitempty"`
 	// Directions is how many columns of each round after Alone are directions: what of the neighbours' features
-	// explains the residual (docs/explanation/class-means.md). With DirectionsOnly such a round has no other columns of
+	// explains the residual (docs/explanation/training.md). With DirectionsOnly such a round has no other columns of
 	// a map.
 	Directions     int  `json:"directions,omitempty"`
 	DirectionsOnly bool `json:"directions_only,omitempty"`
