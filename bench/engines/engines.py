@@ -1,6 +1,6 @@
 """From tables in Spark to one epoch of sampled training: seconds, and the most memory that any process held.
 
-    HEDDLE_PEER=peer PYTHONPATH=python python bench/engines/engines.py --edges 10000000 --dir /data/bench
+    HEDDLE_PROGRAM=peer PYTHONPATH=python python bench/engines/engines.py --edges 10000000 --dir /data/bench
 
 It generates nodes and edges in Spark (local-cluster, two workers of two cores), numbers and writes them, imports them into
 a stored graph, partitions that into 16 shards, and trains one epoch of mini-batches over four peers in a barrier stage. What
@@ -115,7 +115,7 @@ def main():
             .config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.memory", "1g")
             .config("spark.local.dir", str(at / "spark")).config("spark.sql.shuffle.partitions", str(max(16, a.edges // 2_000_000)))
             .config("spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold", "64m")  # names of a partition fit, so that edges need no sort
-            .config("spark.executorEnv.HEDDLE_PEER", _program.program()).config("spark.executorEnv.PYTHONPATH", path)
+            .config("spark.executorEnv.HEDDLE_PROGRAM", _program.program()).config("spark.executorEnv.PYTHONPATH", path)
             .config("spark.executorEnv.GOMEMLIMIT", f"{a.bound * 3 // 4}MiB")  # Go collects more often; mapped files are beside it
             .config("spark.executorEnv.SPARK_LOCAL_IP", "127.0.0.1").config("spark.executorEnv.TMPDIR", str(at))
             .getOrCreate()

@@ -7,13 +7,15 @@
     print(run)
     probability = run.predict_proba()
 
-This package is a thin layer over the program `peer`, which is inside it: `python -m heddle` is the program.
+This package is a thin client of the program `heddle`, which is inside it.
 """
 
 from heddle._graph import Graph, SparseRows, Tables, split
 from heddle._program import Error, HeddleWarning, InputError, Interrupted
 from heddle._run import Comparison, Report, Run, compare, demo_graph, export_onnx, join, load, simulate, train
 from heddle._settings import Settings
+
+__version__ = "0.1.0.dev0"
 
 __all__ = [
     "Comparison",

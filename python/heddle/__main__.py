@@ -1,4 +1,4 @@
-"""`python -m heddle` is the program `peer`."""
+"""`python -m heddle` is the program `heddle`."""
 
 import sys
 

@@ -44,13 +44,13 @@ class Interrupted(KeyboardInterrupt):
 
 
 def program() -> str:
-    """Returns the path of the program: HEDDLE_PEER if it is set, else the one inside this package."""
-    named = os.environ.get("HEDDLE_PEER")
+    """Returns the path of the program: HEDDLE_PROGRAM if it is set, else the one inside this package."""
+    named = os.environ.get("HEDDLE_PROGRAM")
     if named:
         return named
     path = pathlib.Path(__file__).parent / "bin" / ("heddle.exe" if os.name == "nt" else "heddle")
     if not path.exists():
-        raise Error(f"{path} is missing: install a wheel, or build ./cmd/heddle and name the file in HEDDLE_PEER")
+        raise Error(f"{path} is missing: install a wheel, or build ./cmd/heddle and name the file in HEDDLE_PROGRAM")
     return str(path)
 
 

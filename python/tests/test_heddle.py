@@ -1,4 +1,4 @@
-"""Tests of the package: HEDDLE_PEER names the program, and those that need a library are skipped without it."""
+"""Tests of the package: HEDDLE_PROGRAM names the program, and those that need a library are skipped without it."""
 
 import concurrent.futures
 import dataclasses

@@ -31,7 +31,7 @@ class Ray(unittest.TestCase):
             path = os.pathsep.join(p for p in sys.path if p)
             ray.init(
                 num_cpus=2, include_dashboard=False, object_store_memory=80 << 20, logging_level="error",
-                runtime_env={"env_vars": {"HEDDLE_PEER": _program.program(), "PYTHONPATH": path}},
+                runtime_env={"env_vars": {"HEDDLE_PROGRAM": _program.program(), "PYTHONPATH": path}},
             )
             try:
                 port = engines.free_ports(2)

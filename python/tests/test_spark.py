@@ -35,7 +35,7 @@ class Spark(unittest.TestCase):
             .config("spark.sql.warehouse.dir", str(cls.at / "warehouse"))
             .config("spark.default.parallelism", "2")
             .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.executorEnv.HEDDLE_PEER", _program.program())
+            .config("spark.executorEnv.HEDDLE_PROGRAM", _program.program())
             .config("spark.executorEnv.PYTHONPATH", os.pathsep.join(p for p in sys.path if p))
             .config("spark.executorEnv.SPARK_LOCAL_IP", "127.0.0.1")
             .getOrCreate()
