@@ -12,18 +12,19 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/bench/page"
+	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // About is what the page of this experiment begins with.
 var About = page.About{Name: "killrun", Title: "Kill runs", Text: `Three processes of heddle join
-train by layer-wise or class-means over QUIC or TCP; one is killed (kill -9) in a named phase and started again up to 1.5 s
+train by each method over QUIC or TCP; one is killed (kill -9) in a named phase and started again up to 1.5 s
 later. A run counts only if the process was alive and, by its own log, in the named phase. All three
 processes of every run, counted or not, must end within the limit, with the tensors of an
 undisturbed run to the bit.
 
 - meeting: before its session has begun
 - mid-stage: between two rounds of a stage
-- between stages: after a stage, before a round of the next (class-means has one)
+- between stages: after a stage, before a round of the next (only layer-wise has several)
 - last barrier: after the last stage, before the process has ended
 - last 100 ms: at any time of them, by how long an undisturbed run takes
 - random: at any time`}
@@ -107,9 +108,10 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase, ways []m
 	if len(kinds) == 0 {
 		return nil, fmt.Errorf("phases must be some that the methods have (got %v of %v)", chosen, ways)
 	}
+	order := rng.New(x.seed).FoldString("kinds").Perm(len(kinds)) // so that a few runs are of all methods
 	missed := 0
 	for counted := 0; counted < runs; {
-		k := kinds[counted%len(kinds)]
+		k := kinds[order[counted%len(kinds)]]
 		rec, err := x.run(ctx, len(all), k.m, k.carrier, k.ph)
 		if err != nil {
 			return all, err

@@ -57,6 +57,7 @@ type method struct {
 	name           string
 	settings, join []string // of its plan, and flags of its members
 	stages         []stage
+	config         string // settings of its plan that have no flag, as YAML
 }
 
 // stage is a layer, or all of class means.
@@ -65,12 +66,19 @@ type stage struct {
 	rounds int
 }
 
-// methods are those that sites without a common owner use; class-means, the default, is as it is by default.
-var methods = []method{
-	{"layer-wise", []string{"--encoder", "raw", "--hidden", "8", "--layers", "2", "--rounds", "12"},
-		[]string{"--checkpoint-every", "5"}, []stage{{"layer 1", 12}, {"layer 2", 12}}},
-	{"class-means", nil, nil, []stage{{"closed form", 3}}},
-}
+var (
+	small = []string{"--hidden", "8", "--layers", "2", "--rounds", "12"}
+	often = []string{"--checkpoint-every", "5"}
+
+	// methods are all four; class-means, the default, has no settings here.
+	methods = []method{
+		{"layer-wise", append([]string{"--encoder", "raw"}, small...), often, []stage{{"layer 1", 12}, {"layer 2", 12}}, ""},
+		{"class-means", nil, nil, []stage{{"closed form", 3}}, ""},
+		{"full-batch", small, often, []stage{{"all layers", 12}}, // bits do not depend on which row arrives first
+			"method: full-batch\nfull_batch: {experimental: {order: fixed}}\n"},
+		{"mini-batch", small, often, []stage{{"all layers", 12}}, ""},
+	}
+)
 
 func (m method) first() stage { return m.stages[0] }
 

@@ -61,12 +61,16 @@ func (x *experiment) fixture(ctx context.Context, chosen []method) error {
 		members[r] = fmt.Sprintf("site-%d=%s@127.0.0.1", r, strings.TrimSpace(id))
 	}
 	for _, m := range chosen {
+		config := x.path(m.name + "-settings.yaml")
+		if err := os.WriteFile(config, []byte(m.config), 0o644); err != nil {
+			return err
+		}
 		for _, carrier := range carriers {
 			port, err := freePorts(peers)
 			if err != nil {
 				return err
 			}
-			args := slices.Concat([]string{"plan", "-o", x.plan(m, carrier), "--carrier", carrier,
+			args := slices.Concat([]string{"plan", "--config", config, "-o", x.plan(m, carrier), "--carrier", carrier,
 				"--port", fmt.Sprint(port), "--peer-timeout", "1s", "--method", m.name}, m.settings, members)
 			if _, err := x.call(ctx, args...); err != nil {
 				return err
