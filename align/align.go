@@ -22,7 +22,9 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
@@ -69,6 +71,7 @@ func (m *meeting) run() (*shard.Shard, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.edges = m.encoded.Relations()
 	m.phase("features and edges")
 	if err = c.Tables.unsent(m.encoded); err == nil {
 		m.reading, err = c.Tables.read(m.encoded)
@@ -108,19 +111,20 @@ type meeting struct {
 	own   *graph.Graph // this site's nodes, without edges
 	first []int64      // [K+1] number in the whole graph of each site's first node
 
-	encoded *agreed  // by the sites
-	reading *reading // of this site's tables
+	encoded *typed.Encoding   // that the sites agreed on
+	edges   *dataset.Encoding // of all edges
+	reading *reading          // of this site's tables
 }
 
 // facts says what this site's tables became, by what is known here.
 func (m *meeting) facts(s *shard.Shard) (f *table.Facts, err error) {
-	g := &graph.Graph{Adj: s.Adj, X: s.X, Labels: s.Labels, Split: s.Split}
-	if m.encoded.types != nil {
-		f, err = m.typeFacts(g, &s.Typed)
-	} else {
-		f, err = m.c.Tables.nodes[0].profile.Facts(m.encoded.nodes[0], g, m.reading.what)
+	f = m.reading.facts
+	for k := range m.encoded.Edges {
+		e := &m.encoded.Edges[k]
+		e.Of.EdgeFacts(f, m.encoded.Prefix(e.Name(), "."), m.c.Tables.found(e.Name()))
 	}
-	if err != nil {
+	g := &graph.Graph{Adj: s.Adj, Typed: s.Typed, X: s.X, Labels: s.Labels, Split: s.Split}
+	if err := m.encoded.Count(f, g, m.reading.source, m.reading.target); err != nil {
 		return nil, err
 	}
 	for q, name := range m.c.Sites {

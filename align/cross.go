@@ -71,7 +71,7 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 			out[q].add(x.here[k], i, x.weight[k])
 		}
 		out[q].kind, out[q].x = x.kind, x.x
-		listed[q] = out[q].encode(m.encoded.edges)
+		listed[q] = out[q].encode(m.edges)
 	}
 	if err := m.settle(unknown); err != nil {
 		return nil, err
@@ -83,11 +83,11 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 		if q == m.g.Rank() {
 			continue
 		}
-		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q), m.encoded.edges); err != nil {
+		if err := out[q].decode(b, len(m.own.IDs), m.nodes(q), m.edges); err != nil {
 			return nil, m.blame(q, err)
 		}
-		if wide := m.encoded.edges.EdgeWidth(); wide > 0 {
-			out[q].settle(m.encoded.edges, wide, m.g.Rank() < q)
+		if wide := m.edges.EdgeWidth(); wide > 0 {
+			out[q].settle(m.edges, wide, m.g.Rank() < q)
 		}
 	}
 	return out, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 )
 
 // schema is what one site tells the others of its table of nodes, so that all encode theirs alike:
@@ -44,7 +45,7 @@ func (t *Tables) schema() schema {
 		sum := sha256.Sum256(t.cfg.Like)
 		return schema{Like: hex.EncodeToString(sum[:])}
 	}
-	if t.of != nil {
+	if !t.names.Untyped() {
 		return t.typeSchemas()
 	}
 	return t.nodes[0].schema(t.cfg.MinTexts)
@@ -183,16 +184,11 @@ func (t *Tables) Sends() Sent {
 		}
 		add(table, s.columns())
 	}
-	nodes("", &s)
-	for k := range s.Types {
-		nodes(s.Types[k].Type+".", &s.Types[k].Schema)
+	for _, of := range s.types() {
+		nodes(t.names.Prefix(of.Type, "."), &of.Schema)
 	}
 	for k := range s.Tables {
-		table := ""
-		if len(s.Types) > 0 {
-			table = s.Tables[k].name() + "."
-		}
-		add(table, &s.Tables[k].Columns)
+		add(t.names.Prefix(s.Tables[k].name(), "."), &s.Tables[k].Columns)
 	}
 	return out
 }
@@ -201,9 +197,9 @@ func (t *Tables) Sends() Sent {
 const allClasses = "give --class-order with all classes at every site"
 
 // unsent refuses a class or relation of this site that no site sent.
-func (t *Tables) unsent(a *agreed) error {
-	for k := range a.nodes {
-		n := t.table(a.kind(k))
+func (t *Tables) unsent(a *typed.Encoding) error {
+	for k := range a.Nodes {
+		n := t.table(a.Nodes[k].Type)
 		if n == nil || n.profile == nil {
 			continue
 		}
@@ -211,8 +207,8 @@ func (t *Tables) unsent(a *agreed) error {
 			column      string
 			found, sent []string
 			remedy      string
-		}{{n.Label, n.profile.Classes, a.nodes[k].Classes, "or " + allClasses},
-			{n.Relation, n.profile.Relations, a.edges.Relations,
+		}{{n.Label, n.profile.Classes, a.Nodes[k].Of.Classes, "or " + allClasses},
+			{n.Relation, n.profile.Relations, a.Relations().Relations,
 				"or give each relation a table, --edges SOURCE-RELATION-TARGET=FILE"}} {
 			for _, name := range of.found {
 				if of.column != "" && !slices.Contains(of.sent, table.NewSpellings(of.sent).Find(name)) {

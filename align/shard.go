@@ -41,7 +41,7 @@ func (m *meeting) shard(edges *siteEdges, cross []ends, table *edgeRows) (*shard
 	for i := range n {
 		s.Global = append(s.Global, m.first[rank]+int64(i))
 	}
-	e := m.encoded.edges
+	e := m.edges
 	l := list{src: slices.Clip(edges.src), dst: slices.Clip(edges.dst), weight: slices.Clip(edges.weight),
 		rows: table.of(rank, len(edges.src))}
 	typed := list{} // these have a direction
@@ -134,7 +134,7 @@ func (t *edgeRows) of(q, n int) []int32 {
 // then those with each later site. Each site tells all how many these are, and each later one where
 // theirs begin.
 func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) {
-	wide, rank := m.encoded.edges.EdgeWidth(), m.g.Rank()
+	wide, rank := m.edges.EdgeWidth(), m.g.Rank()
 	if wide == 0 {
 		return nil, nil
 	}

@@ -57,11 +57,11 @@ func (c SiteConfig) Validate() error {
 // Tables is a site's tables on the way to an encoding that all sites share.
 type Tables struct {
 	cfg   SiteConfig
-	nodes []nodeTable       // one, or one of each type that this site has
-	edges []edgeTable       // one at most, or one of each relation that this site has
-	of    *typed.SiteTables // of several types; nil: there is one table of nodes
-	like  *agreed           // the encoding of a model that these tables are read by (nil = the sites agree on one)
-	named map[string]int    // nodes of each other site whose names it gets
+	nodes []nodeTable     // one, or one of each type that this site has
+	edges []edgeTable     // one at most, or one of each relation that this site has
+	names *typed.Encoding // types and relations
+	like  *typed.Encoding // the encoding of a model that these tables are read by (nil = the sites agree on one)
+	named map[string]int  // nodes of each other site whose names it gets
 }
 
 // nodeTable is a table of nodes.
@@ -73,14 +73,12 @@ type nodeTable struct {
 
 // edgeTable is a table of edges.
 type edgeTable struct {
-	dataset.ImportConfig
-	source, target         string                  // types of the ends
-	name                   string                  // of the relation; "": there may be a column of relations
-	sourceSite, targetSite string                  // columns
-	profile                []dataset.ColumnProfile // of the columns that are features
+	typed.EdgeTable
+	of      typed.EdgeEncoding      // types of the ends and name of the relation, "" of nodes without types
+	profile []dataset.ColumnProfile // of the columns that are features
 }
 
-// table returns the table of nodes of that type, nil where this site has none.
+// table returns the table of nodes of that type (nil = this site has none).
 func (t *Tables) table(kind string) *nodeTable {
 	if k := slices.IndexFunc(t.nodes, func(n nodeTable) bool { return n.kind == kind }); k >= 0 {
 		return &t.nodes[k]
@@ -103,41 +101,47 @@ func OpenSite(cfg SiteConfig) (t *Tables, err error) {
 }
 
 // open finds out what the columns hold, and reads all by it to find faults.
-func (c SiteConfig) open() (*Tables, error) {
-	t := &Tables{cfg: c}
-	if len(c.NodeTables) > 0 {
-		if err := t.openTypes(); err != nil {
-			return nil, err
-		}
-		_, err := t.read(cmp.Or(t.like, t.alone()))
-		return t, err
-	}
-	t.nodes = []nodeTable{{ImportConfig: c.ImportConfig}}
+func (c SiteConfig) open() (t *Tables, err error) {
+	t = &Tables{cfg: c}
 	if c.Like != nil {
-		alike, e, err := c.Alike()
-		if err != nil {
+		if t.like, err = typed.Parse(c.Like); err != nil {
 			return nil, err
 		}
-		alike.Site = c.Site // each site's own affair
-		e.Site = ""
-		t.nodes[0].ImportConfig, t.like = alike, &agreed{nodes: []*dataset.Encoding{e}, edges: e}
-	} else if err := t.nodes[0].open(); err != nil {
+		if len(c.NodeTables) == 0 && !t.like.Untyped() {
+			return nil, errors.New("the model was trained on tables of several types (got one table of nodes)")
+		}
+		for _, n := range t.like.Nodes {
+			n.Of.Site = "" // each site's own affair
+		}
+	}
+	if len(c.NodeTables) > 0 {
+		err = t.openTypes()
+	} else {
+		err = t.openOne()
+	}
+	if err != nil {
 		return nil, err
 	}
-	t.openEdges()
-	_, err := t.read(cmp.Or(t.like, t.alone()))
+	_, err = t.read(cmp.Or(t.like, t.alone()))
 	return t, err
 }
 
-// openEdges is for the table of edges, if there is one, of one table of nodes.
-func (t *Tables) openEdges() {
-	if n := t.nodes[0]; n.Edges != "" {
-		t.edges = []edgeTable{{ImportConfig: n.ImportConfig, sourceSite: t.cfg.SourceSite,
-			targetSite: t.cfg.TargetSite}}
-		if n.profile != nil {
-			t.edges[0].profile = n.profile.Edges
+// openOne is for one table of nodes without a type, and at most one of edges.
+func (t *Tables) openOne() error {
+	n := nodeTable{ImportConfig: t.cfg.ImportConfig}
+	var found []dataset.ColumnProfile
+	if t.like == nil {
+		if err := n.open(); err != nil {
+			return err
 		}
+		found = n.profile.Edges
 	}
+	t.names, t.nodes = typed.One(&dataset.Encoding{}), []nodeTable{n}
+	if n.Edges != "" {
+		t.edges = []edgeTable{{EdgeTable: typed.EdgeTable{ImportConfig: n.ImportConfig, SourceSite: t.cfg.SourceSite,
+			TargetSite: t.cfg.TargetSite}, profile: found}}
+	}
+	return nil
 }
 
 // open finds out what the columns hold.
@@ -148,7 +152,7 @@ func (n *nodeTable) open() (err error) {
 	return err
 }
 
-// encoding is that of the table by what this site alone knows.
+// encoding returns the encoding of the table by what this site knows without the others.
 func (n *nodeTable) encoding() *dataset.Encoding {
 	e := n.ImportConfig.Encoding()
 	e.Classes, e.Relations = n.profile.Classes, n.profile.Relations
@@ -159,7 +163,7 @@ func (n *nodeTable) encoding() *dataset.Encoding {
 	return &e
 }
 
-// features are the columns that this site alone would make features of.
+// features returns the columns that this site would make features without the others.
 func features(found []dataset.ColumnProfile) (columns []table.Column) {
 	for _, p := range found {
 		if p.Kind != table.Ignored {
@@ -169,40 +173,24 @@ func features(found []dataset.ColumnProfile) (columns []table.Column) {
 	return columns
 }
 
-// alone is what this site's tables would become without the others.
-func (t *Tables) alone() *agreed {
+// alone returns what this site's tables would become without the others.
+func (t *Tables) alone() *typed.Encoding {
 	if t.like != nil {
 		return nil
 	}
-	if t.of != nil {
-		return t.aloneTypes()
+	if t.names.Untyped() {
+		return typed.One(t.nodes[0].encoding())
 	}
-	e := t.nodes[0].encoding()
-	return &agreed{nodes: []*dataset.Encoding{e}, edges: e}
-}
-
-// open opens the table of edges and finds its columns: source, target, their sites, weight,
-// relation; −1: none.
-func (c *edgeTable) open() (t *table.Table, at [6]int, err error) {
-	format := c.Format
-	format.Edges = true
-	if t, err = table.Open(c.Edges, format); err != nil {
-		return nil, at, err
+	e := *t.names
+	e.Nodes, e.Edges = slices.Clone(e.Nodes), slices.Clone(e.Edges)
+	for k := range t.nodes {
+		e.Nodes[k].Of = t.nodes[k].encoding()
 	}
-	for k, column := range []struct{ name, role string }{{c.Source, "the edges' sources, --source-column"},
-		{c.Target, "the edges' targets, --target-column"},
-		{c.sourceSite, "the sources' sites, --source-site-column"},
-		{c.targetSite, "the targets' sites, --target-site-column"},
-		{c.Weight, "the edges' weights, --weight-column"},
-		{c.Relation, "the edges' relations, --relation-column"}} {
-		if at[k] = -1; column.name == "" {
-			continue
-		}
-		if at[k], err = t.Column(column.name, column.role); err != nil {
-			return nil, at, errors.Join(err, t.Close())
-		}
+	for k := range t.edges {
+		e.Edges[k].Of = typed.EdgeRoles(t.edges[k].ImportConfig)
+		e.Edges[k].Of.EdgeColumns = features(t.edges[k].profile)
 	}
-	return t, at, nil
+	return &e
 }
 
 // crossEdges is a site's edges to the nodes of one other site.
@@ -243,54 +231,82 @@ func (s *siteEdges) fault(site string, name int, text string) error {
 type reading struct {
 	own   *graph.Graph // without edges yet
 	edges *siteEdges
-	what  *dataset.Reading // of one table of nodes
-	facts *table.Facts     // of several types, without their edges
+	facts *table.Facts // without what the graph has
+	// edges between own nodes as they are listed
+	source, target []int32
 }
 
 // read reads the site's tables.
-func (t *Tables) read(by *agreed) (r *reading, err error) {
-	r = &reading{edges: &siteEdges{cross: map[string]*crossEdges{}}}
-	if by.edges.Weight != "" {
+func (t *Tables) read(by *typed.Encoding) (r *reading, err error) {
+	e := by.Relations()
+	r = &reading{edges: &siteEdges{cross: map[string]*crossEdges{}}, facts: &table.Facts{}}
+	if e.Weight != "" {
 		r.edges.weight = []float32{}
 	}
-	if t.of != nil {
-		err = t.readTypes(by, r)
-	} else {
-		err = t.readOne(by.nodes[0], r)
+	types, index := make([]*graph.Graph, len(by.Nodes)), make([]end, len(by.Nodes))
+	for k := range by.Nodes {
+		n := &by.Nodes[k]
+		index[k].prefix = by.Prefix(n.Type, "/")
+		c := t.table(n.Type)
+		if c == nil {
+			continue
+		}
+		g, names, what, err := t.readNodes(c, n.Of)
+		if err != nil {
+			return nil, err
+		}
+		c.SplitRandomly(n.Of, g)
+		n.Facts(r.facts, c.profile, g, what)
+		types[k], index[k].Ends = g, dataset.Ends{File: c.Nodes, Index: names}
 	}
-	if err != nil {
+	var first []int32
+	if r.own, first, err = by.Join(types); err != nil {
 		return nil, err
 	}
-	if r.own.Encoding, err = by.text(); err != nil {
+	for k := range index {
+		index[k].first = first[k]
+	}
+	for k := range t.edges {
+		if err := t.readRelation(&t.edges[k], by, e, index, r); err != nil {
+			return nil, err
+		}
+	}
+	if r.own.Encoding, err = by.Seal(); err != nil {
 		return nil, err
 	}
 	r.own.Name = t.cfg.Name
-	r.what.Source, r.what.Target = r.edges.src, r.edges.dst
+	r.source, r.target = r.edges.src, r.edges.dst
 	t.named = map[string]int{}
 	for site, x := range r.edges.cross {
 		t.named[site] = len(x.names)
 	}
-	r.edges.merge(by.edges)
+	r.edges.merge(e)
 	return r, nil
 }
 
-// readOne reads a table of nodes and one of edges.
-func (t *Tables) readOne(e *dataset.Encoding, r *reading) (err error) {
-	c, index := &t.nodes[0], map[string]int32(nil)
-	if r.own, index, r.what, err = t.readNodes(c, e); err != nil {
+// readRelation reads the table of edges of one relation; index has the nodes of each type.
+func (t *Tables) readRelation(c *edgeTable, by *typed.Encoding, e *dataset.Encoding, index []end, r *reading) error {
+	ends := [2]end{}
+	for k, kind := range [2]string{c.of.Source, c.of.Target} {
+		ends[k] = end{prefix: by.Prefix(kind, "/")}
+		if at := by.Place(kind); at >= 0 {
+			ends[k] = index[at]
+		}
+	}
+	of := relationOf{}
+	for by.Edges[of.kind].Name() != c.of.Name() {
+		of.first += by.Edges[of.kind].Of.EdgeWidth()
+		of.kind++
+	}
+	of.columns = *by.Edges[of.kind].Of
+	of.columns.EdgeColumns = dated(of.columns.EdgeColumns, c.profile)
+	before := len(r.edges.src)
+	if err := t.readEdges(c, e, ends, of, r); err != nil || by.Untyped() {
 		return err
 	}
-	if err := dataset.Rows(c.Nodes, r.own); err != nil {
-		return err
-	}
-	if c.Split == "" && c.SplitTime == "" && c.Label != "" {
-		c.DrawSplit(r.own)
-	}
-	if len(t.edges) == 0 {
-		return nil
-	}
-	of := end{Ends: dataset.Ends{File: c.Nodes, Index: index}}
-	return t.readEdges(&t.edges[0], e, [2]end{of, of}, relationOf{columns: e}, r)
+	r.facts.Relations = append(r.facts.Relations,
+		table.RelationFacts{Name: c.of.Name(), Listed: len(r.edges.src) - before})
+	return nil
 }
 
 // readNodes reads a table of nodes, which must all be of this site.
@@ -308,6 +324,9 @@ func (t *Tables) readNodes(c *nodeTable,
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if c.kind == "" {
+		err = dataset.Rows(c.Nodes, g)
+	}
 	for i, s := range g.Site {
 		if g.Sites[s] != t.cfg.Here {
 			return nil, nil, nil, fmt.Errorf("%s: column %s: node %q must be of %q, whose table it is (got %q)",
@@ -315,16 +334,7 @@ func (t *Tables) readNodes(c *nodeTable,
 		}
 	}
 	g.Site, g.Sites = nil, nil
-	return g, index, r, nil
-}
-
-// rows returns what gives the row of columns of each edge.
-func (c *edgeTable) rows(
-	e *dataset.Encoding, t *table.Table,
-) (func(cells []string, line int) ([]float32, error), error) {
-	here := *e
-	here.EdgeColumns = dated(e.EdgeColumns, c.profile)
-	return here.EdgeRows(t)
+	return g, index, r, err
 }
 
 // dated returns the columns with dates read as this site writes them.
@@ -412,23 +422,24 @@ const (
 	skipped = -2 // one may be among the rows that were skipped
 )
 
-// ends returns the numbers of the ends of an edge, of those at this site, and which of the two is
-// another's (foreign), with its name.
-func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends *[2]end, cells []string, line int) (
+// ends returns the numbers of the ends of an edge at this site, and which of the two is at another site (foreign),
+// with that site's name. sites are the columns of the ends' sites; −1: none.
+func (of *Tables) ends(t *table.Table, c *edgeTable, row *dataset.EdgeRow, sites [2]int, ends *[2]end) (
 	found [2]int32, other string, foreign int, err error) {
 	foreign = inside
 	for k := range ends {
 		e, site := &ends[k], of.cfg.Here
-		if s := at[2+k]; s >= 0 {
-			name := strings.TrimSpace(t.Cell(cells[s]))
+		if sites[k] >= 0 {
+			name := strings.TrimSpace(t.Cell(row.Cells[sites[k]]))
 			if !table.Missing(name) || slices.Contains(of.cfg.Sites, name) {
 				site = name
 			}
 		}
-		name := cells[at[k]]
+		fault := func(format string, args ...any) error { return t.Fault(row.Line, row.Ends[k], format, args...) }
+		name := row.Cells[row.Ends[k]]
 		if site != of.cfg.Here {
 			if other != "" {
-				return found, other, foreign, t.Fault(line, at[k], "one end of the edge must be at %s", of.cfg.Here)
+				return found, other, foreign, fault("one end of the edge must be at %s", of.cfg.Here)
 			}
 			other, foreign = strings.Clone(site), k
 			continue
@@ -438,34 +449,41 @@ func (of *Tables) ends(t *table.Table, c *edgeTable, at [6]int, ends *[2]end, ce
 		case !ok && c.Format.Faults.Told(e.File):
 			return found, other, skipped, nil
 		case !ok && e.File == "":
-			return found, other, foreign, t.Fault(line, at[k], "node must have the name of its site, as this one has "+
-				"no table of its type (got %.40q)", name)
+			return found, other, foreign, fault("node must have the name of its site, as this one has no table of its "+
+				"type (got %.40q)", name)
 		case !ok:
-			return found, other, foreign, t.Fault(line, at[k],
-				"node must be a name in %s%s, or the name of its site (got %.40q)", e.File, must, name)
+			return found, other, foreign,
+				fault("node must be a name in %s%s, or the name of its site (got %.40q)", e.File, must, name)
 		}
 		found[k] = e.first + i
 	}
 	return found, other, foreign, nil
 }
 
-// relationOf says what all edges of a table have in common.
+// relationOf is what all edges of a table have in common.
 type relationOf struct {
-	kind    int32             // of several types: number of the relation in Encoding.Relations
-	columns *dataset.Encoding // with the columns of this table
-	first   int               // place of the first of these among all
+	kind    int32            // of several types: number of the relation in Encoding.Relations
+	columns dataset.Encoding // with the columns of this table, dates as this site writes them
+	first   int              // place of the first of these among all
 }
 
 // readEdges reads a table of edges.
 func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own relationOf, r *reading) error {
-	t, at, err := c.open()
+	format := c.Format
+	format.Edges = true
+	t, err := table.Open(c.Edges, format)
 	if err != nil {
 		return err
 	}
 	defer t.Close()
-	row, err := c.rows(own.columns, t)
-	if err != nil {
-		return err
+	sites := [2]int{-1, -1}
+	for k, column := range [2]struct{ name, role string }{{c.SourceSite, "the sources' sites, --source-site-column"},
+		{c.TargetSite, "the targets' sites, --target-site-column"}} {
+		if column.name != "" {
+			if sites[k], err = t.Column(column.name, column.role); err != nil {
+				return err
+			}
+		}
 	}
 	wide := make([]float32, e.EdgeWidth())
 	out, place := r.edges, map[[2]string]int32{} // site and name → place in names
@@ -475,33 +493,17 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 		}
 	}
 	rows, kinds := 0, len(e.Relations) > 0 || e.Directed.OneWay()
-	err = t.Each(func(cells []string, line int) error {
-		end, other, foreign, err := of.ends(t, c, at, &ends, cells, line)
+	err = own.columns.EachEdge(t, func(row *dataset.EdgeRow) error {
+		end, other, foreign, err := of.ends(t, c, row, sites, &ends)
 		if err != nil || foreign == skipped {
 			return err
 		}
-		weight := float32(1)
-		if at[4] >= 0 {
-			if weight, err = t.Weight(cells, line, at[4]); err != nil {
-				return err
-			}
-		}
-		kind := own.kind
-		if at[5] >= 0 {
-			if kind, err = e.RelationAt(t, cells, line, at[5]); err != nil {
-				return err
-			}
-		}
-		some, err := row(cells, line)
-		if err != nil {
-			return err
-		}
-		clear(wide)
-		copy(wide[own.first:], some)
+		kind := own.kind + row.Kind // one of them is 0
+		copy(wide[own.first:], row.X)
 		rows++
 		if foreign >= 0 {
-			name := ends[foreign].prefix + table.Whole(cells[at[foreign]])
-			end[foreign] = out.name(place, other, name, where{c.Edges, t.Unit, line})
+			name := ends[foreign].prefix + table.Whole(row.Cells[row.Ends[foreign]])
+			end[foreign] = out.name(place, other, name, where{c.Edges, t.Unit, row.Line})
 		}
 		if e.Directed == dataset.OutOf { // then messages go the other way
 			end[0], end[1] = end[1], end[0]
@@ -515,7 +517,7 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 			end[0], end[1] = end[1], end[0]
 		}
 		if x := out.cross[other]; x != nil {
-			x.here, x.there, x.weight = append(x.here, end[0]), append(x.there, end[1]), append(x.weight, weight)
+			x.here, x.there, x.weight = append(x.here, end[0]), append(x.there, end[1]), append(x.weight, row.Weight)
 			x.x = append(x.x, wide...)
 			if kinds {
 				x.kind = append(x.kind, kind)
@@ -528,11 +530,11 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 		}
 		out.src, out.dst = append(out.src, end[0]), append(out.dst, end[1])
 		if out.weight != nil {
-			out.weight = append(out.weight, weight)
+			out.weight = append(out.weight, row.Weight)
 		}
 		return nil
 	})
 	what, lost := dataset.TableFacts(t, rows, c.Format)
-	r.what.Tables = append(r.what.Tables, what)
+	r.facts.Tables = append(r.facts.Tables, what)
 	return cmp.Or(err, lost)
 }

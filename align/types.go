@@ -1,93 +1,51 @@
 package align
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 )
 
-// agreed is how the tables of all sites become one graph.
-type agreed struct {
-	types *typed.Encoding     // of several types; nil: there is one table of nodes
-	nodes []*dataset.Encoding // of that table, or of each type's
-	edges *dataset.Encoding   // relations, weights and merging of all edges
-}
-
-// agreedTypes is that of an encoding of several types.
-func agreedTypes(e *typed.Encoding) *agreed {
-	a := &agreed{types: e, edges: e.Relations()}
-	for _, n := range e.Nodes {
-		a.nodes = append(a.nodes, n.Of)
-	}
-	return a
-}
-
-// text is graph.Graph.Encoding.
-func (a *agreed) text() ([]byte, error) {
-	if a.types != nil {
-		return a.types.Seal()
-	}
-	return json.Marshal(a.nodes[0])
-}
-
-// kind returns the type of the k-th table of nodes, "" where nodes have none.
-func (a *agreed) kind(k int) string {
-	if a.types == nil {
-		return ""
-	}
-	return a.types.Nodes[k].Type
-}
-
-// columns are those of all tables: of nodes, and then of edges.
-func (t *Tables) columns(a *agreed) (list []columnsOf) {
-	for k, e := range a.nodes {
-		of := columnsOf{columns: e.Columns}
-		if n := t.table(a.kind(k)); n != nil {
+// columns returns the columns of all tables: of nodes, and then of edges.
+func (t *Tables) columns(a *typed.Encoding) (list []columnsOf) {
+	for _, n := range a.Nodes {
+		of := columnsOf{columns: n.Of.Columns}
+		if n := t.table(n.Type); n != nil {
 			of.found = n.profile.Columns
 		}
 		list = append(list, of)
 	}
-	if a.types == nil {
-		of := columnsOf{columns: a.edges.EdgeColumns}
-		if len(t.edges) > 0 {
-			of.found = t.edges[0].profile
-		}
-		return append(list, of)
-	}
-	for k := range a.types.Edges {
-		e := &a.types.Edges[k]
+	for k := range a.Edges {
+		e := &a.Edges[k]
 		list = append(list, columnsOf{columns: e.Of.EdgeColumns, found: t.found(e.Name())})
 	}
 	return list
 }
 
-// found is what this site found in the columns of a relation's table; nil: it has no such table.
+// found returns what this site found in the columns of a relation's table; nil: it has no such table.
 func (t *Tables) found(relation string) []dataset.ColumnProfile {
-	at := slices.IndexFunc(t.edges, func(t edgeTable) bool { return t.name == relation })
+	at := slices.IndexFunc(t.edges, func(t edgeTable) bool { return t.of.Name() == relation })
 	if at < 0 {
 		return nil
 	}
 	return t.edges[at].profile
 }
 
-// counts are those of the columns of all tables.
-func (t *Tables) counts(a *agreed) (out []float32) {
+// counts returns the counts of the columns of all tables.
+func (t *Tables) counts(a *typed.Encoding) (out []float32) {
 	for _, of := range t.columns(a) {
 		out = append(out, of.counts()...)
 	}
 	return out
 }
 
-// squares are those of the columns of all tables.
-func (t *Tables) squares(a *agreed, counts []float32) (out []float32, err error) {
+// squares returns the squares of the columns of all tables.
+func (t *Tables) squares(a *typed.Encoding, counts []float32) (out []float32, err error) {
 	for _, of := range t.columns(a) {
 		var one []float32
 		if one, counts, err = of.squares(counts); err != nil {
@@ -113,36 +71,26 @@ func (t *Tables) summable() error {
 }
 
 // fit completes the encodings from the sums of all sites.
-func (t *Tables) fit(a *agreed, counts, squares []float32) (err error) {
+func (t *Tables) fit(a *typed.Encoding, counts, squares []float32) (err error) {
 	for _, of := range t.columns(a) {
 		if counts, squares, err = of.fit(counts, squares); err != nil {
 			return err
 		}
 	}
-	if a.types != nil {
-		a.edges = a.types.Relations()
-	}
 	return nil
 }
 
 // openTypes finds a site's tables of several types and what their columns hold.
-func (t *Tables) openTypes() (err error) {
+func (t *Tables) openTypes() error {
 	c := &t.cfg
-	if t.of, err = (typed.Config{Nodes: c.NodeTables, Edges: c.EdgeTables, Tables: c.ImportConfig}).Site(); err != nil {
+	of, err := typed.Config{Nodes: c.NodeTables, Edges: c.EdgeTables, Tables: c.ImportConfig}.Site(c.SourceSite,
+		c.TargetSite)
+	if err != nil {
 		return err
 	}
-	if c.Like != nil {
-		e, err := typed.Parse(c.Like)
-		if err != nil {
-			return err
-		}
-		t.like = agreedTypes(e)
-		for _, n := range t.like.nodes {
-			n.Site = ""
-		}
-	}
-	for k := range t.of.Nodes {
-		n := nodeTable{ImportConfig: t.of.Nodes[k].Config, kind: t.of.Encoding.Nodes[k].Type}
+	t.names = of.Encoding
+	for k, config := range of.Nodes {
+		n := nodeTable{ImportConfig: config, kind: t.names.Nodes[k].Type}
 		if c.Like == nil {
 			if err := n.open(); err != nil {
 				return err
@@ -150,47 +98,24 @@ func (t *Tables) openTypes() (err error) {
 		}
 		t.nodes = append(t.nodes, n)
 	}
-	for k := range t.of.Edges {
-		one, e := &t.of.Edges[k], &t.of.Encoding.Edges[k]
-		of := edgeTable{ImportConfig: one.Config, source: e.Source, target: e.Target, name: e.Name(),
-			sourceSite: one.Column(c.SourceSite), targetSite: one.Column(c.TargetSite)}
+	for k, one := range of.Edges {
+		e := edgeTable{EdgeTable: one, of: t.names.Edges[k]}
 		if c.Like == nil {
-			if of.profile, err = of.ProfileEdges(); err != nil {
+			if e.profile, err = e.ProfileEdges(); err != nil {
 				return err
 			}
 		}
-		t.edges = append(t.edges, of)
+		t.edges = append(t.edges, e)
 	}
 	for _, column := range []string{c.SourceSite, c.TargetSite} {
 		has := func(e edgeTable) bool {
-			return e.sourceSite != "" && column == c.SourceSite || e.targetSite != "" && column == c.TargetSite
+			return e.SourceSite != "" && column == c.SourceSite || e.TargetSite != "" && column == c.TargetSite
 		}
 		if column != "" && !slices.ContainsFunc(t.edges, has) {
 			return fmt.Errorf("column %s of the ends' sites must be in a table of edges", column)
 		}
 	}
 	return nil
-}
-
-// aloneTypes is what this site's tables of several types would become without the others.
-func (t *Tables) aloneTypes() *agreed {
-	e := *t.of.Encoding
-	e.Nodes, e.Edges = slices.Clone(e.Nodes), slices.Clone(e.Edges)
-	for k := range t.nodes {
-		e.Nodes[k].Of = t.nodes[k].encoding()
-	}
-	for k := range t.edges {
-		e.Edges[k].Of = t.edges[k].roles()
-		e.Edges[k].Of.EdgeColumns = features(t.edges[k].profile)
-	}
-	return agreedTypes(&e)
-}
-
-// roles is the encoding of a table of edges of several types.
-func (c *edgeTable) roles() *dataset.Encoding {
-	e := c.ImportConfig.Encoding()
-	e.ID = "id" // an encoding must name one, and a table of edges has none
-	return &e
 }
 
 // typeSchema is what a site tells of the table of one type, relationSchema of that of one relation.
@@ -206,7 +131,15 @@ type (
 	}
 )
 
-// name is that of the relation.
+// types returns the schema of each type; without types they are one, "".
+func (s schema) types() []typeSchema {
+	if len(s.Types) == 0 {
+		return []typeSchema{{Schema: s}}
+	}
+	return s.Types
+}
+
+// name returns the name of the relation.
 func (s *relationSchema) name() string {
 	return (&typed.EdgeEncoding{Source: s.Source, Relation: s.Relation, Target: s.Target}).Name()
 }
@@ -218,9 +151,9 @@ func (t *Tables) typeSchemas() schema {
 		s.Types = append(s.Types, typeSchema{t.nodes[k].kind, t.nodes[k].schema(t.cfg.MinTexts)})
 	}
 	for k := range t.edges {
-		e := &t.of.Encoding.Edges[k]
-		s.Tables = append(s.Tables, relationSchema{e.Source, e.Relation, e.Target, *t.edges[k].roles(),
-			told(t.edges[k].profile, t.cfg.MinTexts)})
+		e := &t.edges[k]
+		s.Tables = append(s.Tables, relationSchema{e.of.Source, e.of.Relation, e.of.Target,
+			*typed.EdgeRoles(e.ImportConfig), told(e.profile, t.cfg.MinTexts)})
 	}
 	return s
 }
@@ -254,9 +187,9 @@ func (s *schema) validTypes() error {
 	return nil
 }
 
-// agreeAll returns how the tables become one graph, but for the sums that fit takes. An error names the
+// agreeAll returns how the tables become one graph, except what fit takes from sums. An error names the
 // sites that differ.
-func agreeAll(sites []string, schemas []schema) (*agreed, error) {
+func agreeAll(sites []string, schemas []schema) (*typed.Encoding, error) {
 	for q := range schemas {
 		if (len(schemas[q].Types) > 0) != (len(schemas[0].Types) > 0) {
 			return nil, fmt.Errorf("all sites must have tables of several types (--nodes TYPE=FILE), "+
@@ -271,9 +204,6 @@ func agreeAll(sites []string, schemas []schema) (*agreed, error) {
 				first, sites[0], d, sites[q])
 		}
 	}
-	if len(schemas[0].Types) == 0 {
-		return agreeOne(sites, schemas)
-	}
 	e, err := agreeTypes(sites, schemas)
 	if err != nil {
 		return nil, err
@@ -281,34 +211,18 @@ func agreeAll(sites []string, schemas []schema) (*agreed, error) {
 	if e.Edges, err = agreeRelations(sites, schemas); err != nil {
 		return nil, err
 	}
-	if err := e.Valid(); err != nil {
-		return nil, err
+	if !e.Untyped() {
+		return e, e.Valid()
 	}
-	return agreedTypes(e), nil
-}
-
-// agreeOne returns how one table of nodes and one of edges become one graph.
-func agreeOne(sites []string, schemas []schema) (*agreed, error) {
-	e, err := agree(sites, schemas)
-	if err != nil {
-		return nil, err
+	one := e.Nodes[0].Of
+	for _, of := range e.Edges {
+		one.EdgeColumns = of.Of.EdgeColumns
 	}
-	var names []string // of the sites that have a table of edges
-	var has []columnSchema
-	for q := range schemas {
-		if len(schemas[q].Tables) > 0 {
-			names, has = append(names, sites[q]), append(has, schemas[q].Tables[0].Columns)
-		}
-	}
-	e.EdgeColumns, err = agreeEdgeColumns(names, has)
-	return &agreed{nodes: []*dataset.Encoding{e}, edges: e}, err
+	return typed.One(one), nil
 }
 
 // agreeEdgeColumns decides what becomes of the columns of a table of edges: the features.
 func agreeEdgeColumns(sites []string, schemas []columnSchema) ([]table.Column, error) {
-	if len(schemas) == 0 {
-		return nil, nil
-	}
 	columns, err := agreeColumns(sites, schemas)
 	columns = slices.DeleteFunc(columns, func(c table.Column) bool { return c.Kind == table.Ignored })
 	if len(columns) == 0 {
@@ -321,15 +235,18 @@ func agreeEdgeColumns(sites []string, schemas []columnSchema) ([]table.Column, e
 func agreeTypes(sites []string, schemas []schema) (*typed.Encoding, error) {
 	names, has := map[string][]string{}, map[string][]schema{} // sites of each type
 	for q, s := range schemas {
-		for _, of := range s.Types {
+		for _, of := range s.types() {
 			names[of.Type], has[of.Type] = append(names[of.Type], sites[q]), append(has[of.Type], of.Schema)
 		}
 	}
 	e, labelled := &typed.Encoding{Merge: schemas[0].Merge, Directed: schemas[0].Directed}, ""
 	for _, kind := range slices.Sorted(maps.Keys(has)) {
 		one, err := agree(names[kind], has[kind])
+		if err != nil && kind != "" {
+			err = fmt.Errorf("%w (nodes of type %.40s)", err, kind)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%w (nodes of type %.40s)", err, kind)
+			return nil, err
 		}
 		if one.Label != "" && labelled != "" {
 			return nil, fmt.Errorf("nodes of one type must have labels (got %s at %s and %s at %s)", labelled,
@@ -373,90 +290,14 @@ func agreeRelations(sites []string, schemas []schema) ([]typed.EdgeEncoding, err
 	out := []typed.EdgeEncoding{}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		columns, err := agreeEdgeColumns(by[name], has[name])
+		if err != nil && len(schemas[0].Types) > 0 {
+			err = fmt.Errorf("%w (edges %.80s)", err, name)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%w (edges %.80s)", err, name)
+			return nil, err
 		}
 		all[name].Of.EdgeColumns = columns
 		out = append(out, all[name])
 	}
 	return out, nil
-}
-
-// readTypes reads tables of several types.
-func (t *Tables) readTypes(a *agreed, r *reading) error {
-	types, index := make([]*graph.Graph, len(a.nodes)), make([]end, len(a.nodes))
-	r.what, r.facts = &dataset.Reading{}, &table.Facts{}
-	for k, e := range a.nodes {
-		index[k].prefix = a.kind(k) + "/"
-		c := t.table(a.kind(k))
-		if c == nil {
-			continue
-		}
-		g, names, what, err := t.readNodes(c, e)
-		if err != nil {
-			return err
-		}
-		if e.Split == "" && e.SplitTime == "" && e.Label != "" {
-			typed.Draw(c.ImportConfig, g)
-		}
-		a.types.Nodes[k].Facts(r.facts, c.profile, g, what)
-		types[k], index[k].Ends = g, dataset.Ends{File: c.Nodes, Index: names}
-	}
-	own, first, err := a.types.Join(types)
-	if err != nil {
-		return err
-	}
-	r.own = own
-	for k := range index {
-		index[k].first = first[k]
-	}
-	for k := range t.edges {
-		c := &t.edges[k]
-		ends := [2]end{}
-		for j, kind := range [2]string{c.source, c.target} {
-			ends[j] = end{prefix: kind + "/"}
-			if at := a.types.Place(kind); at >= 0 {
-				ends[j] = index[at]
-			}
-		}
-		of := relationOf{}
-		for a.types.Edges[of.kind].Name() != c.name {
-			of.first += a.types.Edges[of.kind].Of.EdgeWidth()
-			of.kind++
-		}
-		of.columns = a.types.Edges[of.kind].Of
-		before := len(r.edges.src)
-		if err := t.readEdges(c, a.edges, ends, of, r); err != nil {
-			return err
-		}
-		r.facts.Relations = append(r.facts.Relations,
-			table.RelationFacts{Name: c.name, Listed: len(r.edges.src) - before})
-	}
-	return nil
-}
-
-// typeFacts says what this site's tables of several types became.
-func (m *meeting) typeFacts(g *graph.Graph, relations *graph.Relations) (*table.Facts, error) {
-	f := m.reading.facts
-	f.Tables = append(f.Tables, m.reading.what.Tables...)
-	f.Edges.Merge, f.Edges.Directed = m.encoded.edges.Merge, string(m.encoded.edges.Directed)
-	for k := range m.encoded.types.Edges {
-		e := &m.encoded.types.Edges[k]
-		e.Of.EdgeFacts(f, e.Name()+".", m.c.Tables.found(e.Name()))
-	}
-	for _, n := range m.encoded.nodes {
-		f.Label = cmp.Or(f.Label, n.Label)
-	}
-	n := int64(g.Adj.NumDst)
-	for k := range f.Relations {
-		place, _ := slices.BinarySearch(m.encoded.edges.Relations, f.Relations[k].Name)
-		at := int64(place)
-		f.Relations[k].Kept = int(relations.Adj.RowPtr[(at+1)*n] - relations.Adj.RowPtr[at*n])
-	}
-	if err := f.AddGraph(g, m.reading.what.Source, m.reading.what.Target); err != nil {
-		return nil, err
-	}
-	f.Warn()
-	f.CheckDisguise(g.X, g.Labels)
-	return f, nil
 }

@@ -28,15 +28,15 @@ func TableFacts(t *table.Table, rows int, format table.Format) (table.TableFacts
 	return f, nil
 }
 
-// Facts says what the tables became: e of p's columns, and g.
-func (p *Profile) Facts(e *Encoding, g *graph.Graph, r *Reading) (*table.Facts, error) {
+// facts returns what the tables became: e of p's columns, and g.
+func (p *Profile) facts(e *Encoding, g *graph.Graph, r *Reading) (*table.Facts, error) {
 	f := p.Known(e, r)
 	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = e.Merge, e.Relation, string(e.Directed)
-	if p != nil { // else e is that of other tables
-		e.EdgeFacts(f, "", p.Edges)
-	} else {
-		e.EdgeFacts(f, "", nil)
+	var found []ColumnProfile
+	if p != nil { // else e is the encoding of other tables
+		found = p.Edges
 	}
+	e.EdgeFacts(f, "", found)
 	if err := f.AddGraph(g, r.Source, r.Target); err != nil {
 		return nil, err
 	}

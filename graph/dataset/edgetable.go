@@ -129,8 +129,43 @@ func (l *TableEdges) Read(path string, source, target Ends, format table.Format,
 }
 
 // read adds the rows of a table.
-func (l *TableEdges) read(t *table.Table, source, target Ends, format table.Format) (err error) {
-	e := l.e
+func (l *TableEdges) read(t *table.Table, source, target Ends, format table.Format) error {
+	// Then an unknown node may be one of those at fault.
+	lost := [2]bool{format.Faults.Told(source.File), format.Faults.Told(target.File)}
+	return l.e.EachEdge(t, func(row *EdgeRow) error {
+		var ends [2]int32
+		for k, of := range [2]*Ends{&source, &target} {
+			name := row.Cells[row.Ends[k]]
+			i, must, ok := of.Find(name)
+			switch {
+			case !ok && lost[k]:
+				return nil
+			case !ok:
+				if row.Line == 1 {
+					must += "; if the first line names columns, take it out"
+				}
+				return t.Fault(row.Line, row.Ends[k], "node must be a name in %s%s (got %.40q)", of.File, must, name)
+			}
+			ends[k] = i
+		}
+		l.x = append(l.x, row.X...)
+		l.add(ends, row.Kind, row.Weight)
+		return nil
+	})
+}
+
+// EdgeRow is a row of a table of edges, until the next is read.
+type EdgeRow struct {
+	Cells  []string
+	Line   int
+	Ends   [2]int    // columns of source and target
+	Weight float32   // 1 without a column of weights
+	Kind   int32     // number of the relation (0 without a column of relations)
+	X      []float32 // edge columns as features
+}
+
+// EachEdge calls f with each row of a table of edges.
+func (e *Encoding) EachEdge(t *table.Table, f func(row *EdgeRow) error) (err error) {
 	var at [4]int // source, target, weight, relation; −1: none
 	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources, --source-column"},
 		{e.Target, "the edges' targets, --target-column"},
@@ -142,57 +177,30 @@ func (l *TableEdges) read(t *table.Table, source, target Ends, format table.Form
 			return err
 		}
 	}
-	row, err := e.EdgeRows(t)
+	places, err := findPlaces(t, e.EdgeColumns, "edge columns")
 	if err != nil {
 		return err
 	}
-	// Then an unknown node may be one of those at fault.
-	lost := [2]bool{format.Faults.Told(source.File), format.Faults.Told(target.File)}
-	return t.Each(func(cells []string, line int) error {
-		weight, kind := float32(1), int32(0)
-		var err error
-		if l.weight != nil {
-			if weight, err = t.Weight(cells, line, at[2]); err != nil {
+	row := EdgeRow{Ends: [2]int(at[:2]), X: make([]float32, e.EdgeWidth())}
+	return t.Each(func(cells []string, line int) (err error) {
+		row.Cells, row.Line, row.Weight = cells, line, 1
+		if at[2] >= 0 {
+			if row.Weight, err = t.Weight(cells, line, at[2]); err != nil {
 				return err
 			}
 		}
-		if e.Relation != "" {
-			if kind, err = e.RelationAt(t, cells, line, at[3]); err != nil {
+		if at[3] >= 0 {
+			if row.Kind, err = e.relationAt(t, cells, line, at[3]); err != nil {
 				return err
 			}
 		}
-		var ends [2]int32
-		for k, of := range [2]*Ends{&source, &target} {
-			i, must, ok := of.Find(cells[at[k]])
-			switch {
-			case !ok && lost[k]:
-				return nil
-			case !ok:
-				if line == 1 {
-					must += "; if the first line names columns, take it out"
-				}
-				return t.Fault(line, at[k], "node must be a name in %s%s (got %.40q)", of.File, must, cells[at[k]])
-			}
-			ends[k] = i
-		}
-		x, err := row(cells, line)
-		if err != nil {
+		clear(row.X)
+		if err := encodeCells(t, e.EdgeColumns, places, cells, line, func(j int, v float32) { row.X[j] = v },
+			func(int) {}); err != nil {
 			return err
 		}
-		l.x = append(l.x, x...)
-		l.add(ends, kind, weight)
-		return nil
+		return f(&row)
 	})
-}
-
-// EdgeRows returns what gives the row of columns of each edge of a table, until the next.
-func (e *Encoding) EdgeRows(t *table.Table) (row func(cells []string, line int) ([]float32, error), err error) {
-	x := make([]float32, e.EdgeWidth())
-	at, err := places(t, e.EdgeColumns, "edge columns")
-	return func(cells []string, line int) ([]float32, error) {
-		clear(x)
-		return x, encodeCells(t, e.EdgeColumns, at, cells, line, func(j int, f float32) { x[j] = f }, func(int) {})
-	}, err
 }
 
 func (l *TableEdges) add(ends [2]int32, kind int32, weight float32) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
@@ -54,9 +55,9 @@ func width(columns []table.Column) int {
 	return n
 }
 
-// parseEncoding reads the JSON of graph.Graph.Encoding and refuses one that Import could not have
+// ParseEncoding reads the JSON of graph.Graph.Encoding and refuses one that Import could not have
 // written.
-func parseEncoding(text []byte) (*Encoding, error) {
+func ParseEncoding(text []byte) (*Encoding, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	var e Encoding
@@ -94,6 +95,25 @@ func parseEncoding(text []byte) (*Encoding, error) {
 	return &e, nil
 }
 
+// Dated returns e with the dates of other tables in the order of day and month that dates gives, as in ImportConfig.
+func (e *Encoding) Dated(dates []string) (*Encoding, error) {
+	list, err := (&ImportConfig{Date: dates}).asked()
+	here := *e
+	here.Columns = slices.Clone(e.Columns)
+	for _, one := range list {
+		k := slices.IndexFunc(e.Columns, func(c table.Column) bool {
+			return c.Name == one.Name && (c.Kind == table.Date || c.Kind == table.Age)
+		})
+		if k < 0 {
+			return nil, fmt.Errorf("date must be a column of dates of the model (got %q)", one.Name)
+		}
+		if one.MonthFirst || one.DayFirst {
+			here.Columns[k].MonthFirst = one.MonthFirst
+		}
+	}
+	return &here, err
+}
+
 func validColumns(columns []table.Column) error {
 	seen := map[string]bool{}
 	for _, c := range columns {
@@ -123,8 +143,8 @@ type cellPlace struct {
 	spelled table.Spellings
 }
 
-// places finds the columns of features in a table; what is their role.
-func places(t *table.Table, columns []table.Column, what string) ([]cellPlace, error) {
+// findPlaces finds the columns of features in a table; what is their role.
+func findPlaces(t *table.Table, columns []table.Column, what string) ([]cellPlace, error) {
 	at := make([]cellPlace, len(columns))
 	for k, c := range columns {
 		if c.Kind == table.Ignored {

@@ -166,36 +166,37 @@ func (c ImportConfig) Read() (g *graph.Graph, f *table.Facts, err error) {
 }
 
 func (c ImportConfig) readOnce() (*graph.Graph, *table.Facts, error) {
+	p, e, err := (*Profile)(nil), (*Encoding)(nil), error(nil)
 	if c = c.withDefaults(); c.Like != nil {
-		return c.readAlike()
+		e, err = ParseEncoding(c.Like)
+	} else if p, err = c.Profile(); err == nil {
+		c = p.Config
+		e, err = p.Local()
 	}
-	p, err := c.Profile()
 	if err != nil {
 		return nil, nil, err
 	}
-	c = p.Config
-	e, err := p.Local()
+	here, err := e.Dated(c.Date)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, r, err := e.read([]string{c.Nodes}, []string{c.Edges}, c.Format)
+	g, r, err := here.read([]string{c.Nodes}, []string{c.Edges}, c.Format)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := c.finish(g, e); err != nil {
 		return nil, nil, err
 	}
-	f, err := p.Facts(e, g, r)
+	f, err := p.facts(e, g, r)
 	return g, f, err
 }
 
-// finish gives a graph that was read by e its name, encoding and split.
+// finish gives a graph that was read by e its name, encoding and split. Tables that are read as others were may lack
+// labels.
 func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 	g.Name = c.Name
-	if c.Split == "" && c.SplitTime == "" && c.Label != "" {
-		c.DrawSplit(g)
-	}
-	if c.Label != "" {
+	c.SplitRandomly(e, g)
+	if c.Label != "" && c.Like == nil {
 		train := 0
 		for _, s := range g.Split {
 			if s == graph.Train {
@@ -223,7 +224,7 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 func Encode(
 	encoding []byte, nodes, edges, dates []string, format table.Format,
 ) (*graph.Graph, *table.Facts, error) {
-	e, err := parseEncoding(encoding)
+	e, err := ParseEncoding(encoding)
 	if err == nil {
 		e, err = e.Dated(dates)
 	}
@@ -246,9 +247,13 @@ func Encode(
 	return g, f, nil
 }
 
-// DrawSplit gives each class's labelled nodes their shares, drawn by the seed; nodes with several
-// labels, or with numbers, are drawn together.
-func (c ImportConfig) DrawSplit(g *graph.Graph) {
+// SplitRandomly gives each class's labelled nodes their shares by the seed, unless e has a column for it; nodes with
+// several labels, or with numbers, are one group.
+func (c ImportConfig) SplitRandomly(e *Encoding, g *graph.Graph) {
+	if e.Label == "" || e.Split != "" || e.SplitTime != "" {
+		return
+	}
+	c = c.withDefaults()
 	groups := make([][]int32, max(1, g.Labels.Classes))
 	for i, s := range g.Split {
 		if s == graph.None { // marked by read: no label

@@ -79,7 +79,7 @@ func TestImport(t *testing.T) {
 	if !reflect.DeepEqual(g, want) {
 		t.Errorf("read %+v\nwant %+v", g, want)
 	}
-	e, err := parseEncoding(g.Encoding)
+	e, err := ParseEncoding(g.Encoding)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestClassOrder(t *testing.T) {
 		!slices.Equal(g.Labels.Class, want) {
 		t.Errorf("classes are %v of %q, must be %v of %q", g.Labels.Class, g.Labels.Names, want, c.ClassOrder)
 	}
-	again, err := parseEncoding(g.Encoding)
+	again, err := ParseEncoding(g.Encoding)
 	if err != nil || !slices.Equal(again.ClassOrder, c.ClassOrder) {
 		t.Errorf("the encoding has the order %q (%v), must have %q", again.ClassOrder, err, c.ClassOrder)
 	}
@@ -183,7 +183,7 @@ func TestEncodeNew(t *testing.T) {
 		`{"id":"a","source":"b","target":"c","multi":true}`:                                                            "number of classes must be 1 to 1048576 (got 0)",
 		`{"id":"a","source":"b","target":"c"} {}`:                                                                      "after its end",
 	} {
-		_, err := parseEncoding([]byte(text))
+		_, err := ParseEncoding([]byte(text))
 		graphtest.Refused(t, err, want)
 	}
 }
@@ -200,7 +200,7 @@ func TestImportKinds(t *testing.T) {
 	if err := g.Valid(); err != nil {
 		t.Error(err)
 	}
-	e, err := parseEncoding(g.Encoding)
+	e, err := ParseEncoding(g.Encoding)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func TestSameFromAnyFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	e, err := parseEncoding(want.Encoding)
+	e, err := ParseEncoding(want.Encoding)
 	if err != nil || e.Columns[0].Kind != table.Date || !slices.Equal(e.Columns[1].Values, []string{"Köln", "Zürich"}) {
 		t.Errorf("%+v, %v", e, err)
 	}

@@ -92,8 +92,8 @@ func CheckRelations(names []string) error {
 	return nil
 }
 
-// RelationAt returns the number of the relation of a row of the table of edges.
-func (e *Encoding) RelationAt(t *table.Table, cells []string, line, at int) (int32, error) {
+// relationAt returns the number of the relation of a row of the table of edges.
+func (e *Encoding) relationAt(t *table.Table, cells []string, line, at int) (int32, error) {
 	name := strings.TrimSpace(cells[at])
 	r, ok := slices.BinarySearch(e.Relations, name)
 	if !ok {

@@ -108,7 +108,7 @@ func TestRelationFaults(t *testing.T) {
 	}
 	for _, names := range []string{`["b","a"]`, `["a","a (inverse)"]`} {
 		text := strings.Replace(string(g.Encoding), `["knows","never used","refers"]`, names, 1)
-		if _, err := parseEncoding([]byte(text)); err == nil || !strings.Contains(err.Error(), "relation") ||
+		if _, err := ParseEncoding([]byte(text)); err == nil || !strings.Contains(err.Error(), "relation") ||
 			text == string(g.Encoding) {
 			t.Errorf("%s: %v", names, err)
 		}

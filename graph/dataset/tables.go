@@ -206,7 +206,7 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	if n.id, err = t.Column(e.ID, "the nodes' names, --id-column"); err != nil {
 		return err
 	}
-	if n.at, err = places(t, e.Columns, "features"); err != nil {
+	if n.at, err = findPlaces(t, e.Columns, "features"); err != nil {
 		return err
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)

@@ -13,7 +13,7 @@ import (
 )
 
 // Encoding is how several tables become one graph. It is graph.Graph.Encoding, and so saved with the
-// data set and the model.
+// data set and the model. One table of nodes without a type is stored as a dataset.Encoding.
 type Encoding struct {
 	Nodes    []NodeEncoding    `json:"node_tables"` // ascending by type
 	Edges    []EdgeEncoding    `json:"edge_tables"` // ascending by name
@@ -23,7 +23,7 @@ type Encoding struct {
 	Part bool `json:"-"` // one site's: others may have the tables of more types
 }
 
-// NodeEncoding is that of the table of one type.
+// NodeEncoding is the encoding of the table of one type.
 type NodeEncoding struct {
 	Type     string          `json:"type"`
 	Encoding json.RawMessage `json:"encoding"` // Of, once it is complete
@@ -31,7 +31,7 @@ type NodeEncoding struct {
 	Of *dataset.Encoding `json:"-"`
 }
 
-// EdgeEncoding is that of the table of one relation.
+// EdgeEncoding is the encoding of the table of one relation.
 type EdgeEncoding struct {
 	Source   string          `json:"source"` // types of the ends
 	Relation string          `json:"relation"`
@@ -41,13 +41,29 @@ type EdgeEncoding struct {
 	Of *dataset.Encoding `json:"-"`
 }
 
-// Name is that of the relation in the graph.
+// Name is the name of the relation in the graph.
 func (r *EdgeEncoding) Name() string { return r.Source + "-" + r.Relation + "-" + r.Target }
+
+// One returns the encoding of one table of nodes without a type and its table of edges.
+func One(e *dataset.Encoding) *Encoding {
+	return &Encoding{Nodes: []NodeEncoding{{Of: e}}, Edges: []EdgeEncoding{{Of: e}}, Merge: e.Merge, Directed: e.Directed}
+}
+
+// Untyped reports whether there is one table of nodes, without a type.
+func (c *Encoding) Untyped() bool { return len(c.Nodes) == 1 && c.Nodes[0].Type == "" }
+
+// Prefix is what the name of a table has before the name of its node or column.
+func (c *Encoding) Prefix(table, separator string) string {
+	if c.Untyped() {
+		return ""
+	}
+	return table + separator
+}
 
 // maxTypes bounds the types: a node's is a byte.
 const maxTypes = 1 << 8
 
-// Encodes reports whether an encoding is that of several tables.
+// Encodes reports whether an encoding is of tables of several types.
 func Encodes(text []byte) bool {
 	var has struct {
 		Nodes []json.RawMessage `json:"node_tables"`
@@ -57,6 +73,13 @@ func Encodes(text []byte) bool {
 
 // Parse reads an encoding and refuses one that Read could not have written.
 func Parse(text []byte) (*Encoding, error) {
+	if !Encodes(text) {
+		e, err := dataset.ParseEncoding(text)
+		if err != nil {
+			return nil, err
+		}
+		return One(e), nil
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	c := &Encoding{}
@@ -71,12 +94,12 @@ func Parse(text []byte) (*Encoding, error) {
 	}
 	var err error
 	for k := range c.Nodes {
-		if _, c.Nodes[k].Of, err = (dataset.ImportConfig{Like: c.Nodes[k].Encoding}).Alike(); err != nil {
+		if c.Nodes[k].Of, err = dataset.ParseEncoding(c.Nodes[k].Encoding); err != nil {
 			return nil, fmt.Errorf("nodes of type %s: %w", c.Nodes[k].Type, err)
 		}
 	}
 	for k := range c.Edges {
-		if _, c.Edges[k].Of, err = (dataset.ImportConfig{Like: c.Edges[k].Encoding}).Alike(); err != nil {
+		if c.Edges[k].Of, err = dataset.ParseEncoding(c.Edges[k].Encoding); err != nil {
 			return nil, fmt.Errorf("edges %s: %w", c.Edges[k].Name(), err)
 		}
 	}
@@ -85,6 +108,9 @@ func Parse(text []byte) (*Encoding, error) {
 
 // Seal returns the encoding as JSON, once Of of every table is complete.
 func (c *Encoding) Seal() (text []byte, err error) {
+	if c.Untyped() {
+		return json.Marshal(c.Nodes[0].Of)
+	}
 	for k := range c.Nodes {
 		if c.Nodes[k].Encoding, err = json.Marshal(c.Nodes[k].Of); err != nil {
 			return nil, err
@@ -101,6 +127,9 @@ func (c *Encoding) Seal() (text []byte, err error) {
 // Relations returns what the tables of edges have in common: the names of all relations, how repeated
 // edges are merged, and a column of weights where any table has one; and the columns of all.
 func (c *Encoding) Relations() *dataset.Encoding {
+	if c.Untyped() {
+		return c.Edges[0].Of
+	}
 	all := &dataset.Encoding{Merge: c.Merge, Directed: c.Directed}
 	for k := range c.Edges {
 		n := &c.Edges[k]
@@ -142,7 +171,34 @@ func (c *Encoding) Valid() error {
 	return dataset.CheckRelations(names)
 }
 
-// Place returns the number of a type, −1 where there is none of that name.
+// within refuses tables of types and relations that a model's encoding lacks.
+func (c *Encoding) within(like *Encoding) error {
+	types, relations := like.tableNames()
+	for _, n := range c.Nodes {
+		if !slices.Contains(types, n.Type) {
+			return fmt.Errorf("the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "), n.Type)
+		}
+	}
+	for _, e := range c.Edges {
+		if !slices.Contains(relations, e.Name()) {
+			return fmt.Errorf("the relations must be of the model, %s (got %s)", strings.Join(relations, ", "), e.Name())
+		}
+	}
+	return nil
+}
+
+// tableNames returns the names of types and relations.
+func (c *Encoding) tableNames() (nodes, edges []string) {
+	for _, n := range c.Nodes {
+		nodes = append(nodes, n.Type)
+	}
+	for _, e := range c.Edges {
+		edges = append(edges, e.Name())
+	}
+	return nodes, edges
+}
+
+// Place returns the number of a type, −1 if there is none of that name.
 func (c *Encoding) Place(kind string) int {
 	return slices.IndexFunc(c.Nodes, func(n NodeEncoding) bool { return n.Type == kind })
 }

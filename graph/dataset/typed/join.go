@@ -10,8 +10,11 @@ import (
 )
 
 // Join puts the nodes of all types together, type after type, and returns the number of each type's
-// first. Nodes are called TYPE/NAME. Of a type that has no table here there is nil.
+// first. Nodes are called TYPE/NAME. A type that has no table here is nil.
 func (c *Encoding) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
+	if c.Untyped() {
+		return types[0], []int32{0}, nil
+	}
 	g, first := &graph.Graph{}, []int32{}
 	x := &mat.Sparse{RowPtr: []int64{0}}
 	t := &g.Types

@@ -1,7 +1,6 @@
 package typed
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,18 +14,8 @@ import (
 
 // profile decides what the columns of all tables become.
 func (r *tablesReader) profile() error {
-	columns, err := r.allColumns()
+	columns, target, err := r.roles()
 	if err != nil {
-		return err
-	}
-	if err := r.everyColumn(columns); err != nil {
-		return err
-	}
-	target, err := r.target(columns)
-	if err != nil {
-		return err
-	}
-	if err := r.ofLabels(target, columns); err != nil {
 		return err
 	}
 	for _, name := range r.config.Embed {
@@ -49,30 +38,44 @@ func (r *tablesReader) profile() error {
 			}
 		}
 		r.profiles = append(r.profiles, p)
-		if n.Encoding, err = json.Marshal(n.Of); err != nil {
-			return err
-		}
 	}
 	for k := range r.Encoding.Edges {
 		e := &r.Encoding.Edges[k]
 		c := r.edgeConfig(k, columns[e.Name()])
-		of := c.Encoding()
-		of.Missing = c.Format.Missing
-		of.ID = "id" // an encoding must name one, and a table of edges has none
+		e.Of = EdgeRoles(c)
+		e.Of.Missing = c.Format.Missing
 		found, err := c.ProfileEdges()
 		if err != nil {
 			return err
 		}
-		if of.EdgeColumns, err = c.EdgeFeatures(found); err != nil {
+		if e.Of.EdgeColumns, err = c.EdgeFeatures(found); err != nil {
 			return err
 		}
 		r.edgeProfiles = append(r.edgeProfiles, found)
-		e.Of = &of
-		if e.Encoding, err = json.Marshal(of); err != nil {
-			return err
-		}
 	}
 	return nil
+}
+
+// EdgeRoles returns the encoding of a table of edges without what its columns hold.
+func EdgeRoles(c dataset.ImportConfig) *dataset.Encoding {
+	e := c.Encoding()
+	e.ID = "id" // an encoding must name one, and a table of edges has none
+	return &e
+}
+
+// roles returns the columns of each table, by its name, and the number of the type with labels (-1 = none). It refuses
+// roles that no column has.
+func (r *tablesReader) roles() (columns map[string][]string, target int, err error) {
+	if columns, err = r.allColumns(); err == nil {
+		err = r.everyColumn(columns)
+	}
+	if err != nil {
+		return nil, -1, err
+	}
+	if target, err = r.target(columns); err == nil && (target >= 0 || !r.Part) { // other sites may have the labels
+		err = r.ofLabels(target, columns)
+	}
+	return columns, target, err
 }
 
 // maxEmbedded bounds the names that an encoding holds, and with it every model and part.

@@ -4,7 +4,6 @@ package typed
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -91,38 +90,41 @@ func (r *tablesReader) read() (*graph.Graph, error) {
 	if g.Site != nil {
 		owned(g)
 	}
-	if err := r.count(g); err != nil {
+	if err := r.Count(r.facts, g, r.listed.Source, r.listed.Target); err != nil {
 		return nil, err
 	}
-	if g.Encoding, err = json.Marshal(r.Encoding); err != nil {
-		return nil, err
-	}
-	r.facts.CheckDisguise(g.X, g.Labels)
-	return g, nil
+	g.Encoding, err = r.Seal()
+	return g, err
 }
 
 // open finds the tables and what their columns become.
 func (r *tablesReader) open() error {
-	like := (*Encoding)(nil)
-	if r.config.Tables.Like != nil {
-		if !Encodes(r.config.Tables.Like) {
-			return errors.New("the model was trained on one table of nodes (got tables of several types)")
-		}
-		var err error
-		if like, err = Parse(r.config.Tables.Like); err != nil {
-			return err
-		}
-		r.Encoding.Merge, r.Directed = like.Merge, like.Directed
-	} else {
-		r.Encoding.Merge, r.Directed = r.config.Tables.Merge, r.config.Tables.Directed
-	}
-	if err := cmp.Or(r.Directed.Valid(), r.names()); err != nil {
+	like, err := r.begin()
+	if err != nil {
 		return err
 	}
 	if like != nil {
 		return r.alike(like)
 	}
 	return r.profile()
+}
+
+// begin reads the names of types and relations, and the encoding that the tables are read by (nil = their own).
+func (r *tablesReader) begin() (like *Encoding, err error) {
+	r.Merge, r.Directed = r.config.Tables.Merge, r.config.Tables.Directed
+	if r.config.Tables.Like != nil {
+		if !Encodes(r.config.Tables.Like) {
+			return nil, errors.New("the model was trained on one table of nodes (got tables of several types)")
+		}
+		if like, err = Parse(r.config.Tables.Like); err != nil {
+			return nil, err
+		}
+		r.Merge, r.Directed = like.Merge, like.Directed
+	}
+	if err := cmp.Or(r.Directed.Valid(), r.names()); err != nil || like == nil {
+		return nil, err
+	}
+	return like, r.within(like)
 }
 
 // names reads the names of types and relations.
@@ -162,22 +164,12 @@ func (r *tablesReader) alike(like *Encoding) error {
 	own, nodes, edges := r.Encoding, r.nodes, r.edges
 	r.Encoding = *like
 	r.nodes, r.edges = make([]string, len(like.Nodes)), make([]string, len(like.Edges))
-	types, relations := r.tableNames()
+	_, relations := r.tableNames()
 	for k, n := range own.Nodes {
-		at := slices.Index(types, n.Type)
-		if at < 0 {
-			return fmt.Errorf("the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "),
-				n.Type)
-		}
-		r.nodes[at] = nodes[k]
+		r.nodes[r.Place(n.Type)] = nodes[k]
 	}
 	for k, e := range own.Edges {
-		at := slices.Index(relations, e.Name())
-		if at < 0 {
-			return fmt.Errorf("the relations must be of the model, %s (got %s)", strings.Join(relations, ", "),
-				e.Name())
-		}
-		r.edges[at] = edges[k]
+		r.edges[slices.Index(relations, e.Name())] = edges[k]
 	}
 	for _, text := range r.config.Tables.Date {
 		has := func(n NodeEncoding) bool { return r.dates(&n, []string{text}) != nil }
@@ -215,9 +207,7 @@ func (r *tablesReader) readNodes(k int) error {
 	if err != nil {
 		return err
 	}
-	if n.Of.Split == "" && n.Of.SplitTime == "" && n.Of.Label != "" {
-		Draw(r.config.Tables, g)
-	}
+	r.config.Tables.SplitRandomly(n.Of, g)
 	r.types, r.index = append(r.types, g), append(r.index, index)
 	var p *dataset.Profile
 	if r.profiles != nil {
@@ -231,6 +221,10 @@ func (r *tablesReader) readNodes(k int) error {
 // as other tables were).
 func (n *NodeEncoding) Facts(f *table.Facts, p *dataset.Profile, g *graph.Graph, reading *dataset.Reading) {
 	one := p.Known(n.Of, reading)
+	if n.Type == "" {
+		*f = *one
+		return
+	}
 	f.Warnings = append(f.Warnings, one.Warnings...)
 	f.Types = append(f.Types, table.TypeFacts{Name: n.Type, Nodes: len(g.Split), Features: g.X.Cols()})
 	for _, c := range one.Columns {
@@ -239,14 +233,6 @@ func (n *NodeEncoding) Facts(f *table.Facts, p *dataset.Profile, g *graph.Graph,
 	}
 	f.Tables = append(f.Tables, one.Tables...)
 	f.AddTable(n.Type, one)
-}
-
-// Draw draws the split of the labelled nodes of one type.
-func Draw(c dataset.ImportConfig, g *graph.Graph) {
-	if c.Train == 0 && c.Val == 0 && c.Test == 0 {
-		c.Train, c.Val, c.Test = 0.6, 0.2, 0.2
-	}
-	c.DrawSplit(g)
 }
 
 // join puts the nodes of all types together.
@@ -328,20 +314,24 @@ func (r *tablesReader) readEdges(g *graph.Graph) error {
 	return nil
 }
 
-// count says what the graph has.
-func (r *tablesReader) count(g *graph.Graph) error {
-	r.facts.Edges.Merge, r.facts.Edges.Directed = r.Encoding.Merge, string(r.Directed)
-	for _, of := range r.Encoding.Nodes {
-		r.facts.Label = cmp.Or(r.facts.Label, of.Of.Label)
+// Count adds to f, which has the tables, what the graph has, and warnings. Edges between its own nodes were listed as
+// src and dst.
+func (c *Encoding) Count(f *table.Facts, g *graph.Graph, src, dst []int32) error {
+	edges := c.Relations()
+	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = edges.Merge, edges.Relation, string(edges.Directed)
+	for _, n := range c.Nodes {
+		f.Label = cmp.Or(f.Label, n.Of.Label)
 	}
-	for k := range r.facts.Relations {
-		n := g.N()
-		r.facts.Relations[k].Kept = int(g.Typed.Adj.RowPtr[(k+1)*n] - g.Typed.Adj.RowPtr[k*n])
+	for k := range f.Relations {
+		at, _ := slices.BinarySearch(edges.Relations, f.Relations[k].Name)
+		n := g.Adj.NumDst
+		f.Relations[k].Kept = int(g.Typed.Adj.RowPtr[(at+1)*n] - g.Typed.Adj.RowPtr[at*n])
 	}
-	if err := r.facts.AddGraph(g, r.listed.Source, r.listed.Target); err != nil {
+	if err := f.AddGraph(g, src, dst); err != nil {
 		return err
 	}
-	r.facts.Warn()
+	f.Warn()
+	f.CheckDisguise(g.X, g.Labels)
 	return nil
 }
 
@@ -359,15 +349,4 @@ func (r *tablesReader) at(text, name string, columns []string) (string, bool) {
 		}
 	}
 	return text, has(text)
-}
-
-// tableNames are those of types and relations.
-func (r *tablesReader) tableNames() (nodes, edges []string) {
-	for _, n := range r.Encoding.Nodes {
-		nodes = append(nodes, n.Type)
-	}
-	for _, e := range r.Encoding.Edges {
-		edges = append(edges, e.Name())
-	}
-	return nodes, edges
 }
