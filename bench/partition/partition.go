@@ -31,8 +31,7 @@ var About = page.About{
 	Text: `Policies on public graphs and on drawn ones: edges cut, volume (rows of the halo), balance of
 nodes and edges (the largest part over the mean), the least processor time of several runs, and
 by how much a run whose garbage is collected early raised the peak of memory. With -work
-parts of even work are compared with parts of as many nodes. With -stored graphs are partitioned from disk in bounded memory; with
--rounds the peers partition a stored graph together.`,
+parts of even work are compared with parts of as many nodes. With -stored graphs are partitioned from disk in bounded memory.`,
 }
 
 const (
@@ -44,7 +43,7 @@ const (
 // options are the flags.
 type options struct {
 	root, graphs, policies, parts, objective string
-	stored, baseline, export, rounds         string
+	stored, baseline, export                 string
 	program                                  string
 	repeat, edges                            int
 	memory                                   int64
@@ -65,7 +64,6 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.Int64Var(&o.memory, "memory", 2<<30, "bytes of memory for a stored graph")
 	f.BoolVar(&o.even, "work", false, "parts of even work beside parts of as many nodes")
 	f.StringVar(&o.program, "peer", "", "program heddle, to check the model of -work by wall time")
-	f.StringVar(&o.rounds, "rounds", "", "exchanges a pass of peers that partition together")
 	f.StringVar(&o.baseline, "baseline", "", "command that measures a baseline on each graph")
 	f.StringVar(&o.export, "export", "", "folder into which graphs are written, unmeasured")
 	return func(ctx context.Context, p *page.Page) error {
@@ -73,8 +71,6 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		switch {
 		case o.stored != "":
 			return o.stream(p)
-		case o.rounds != "":
-			return o.together(ctx, p)
 		case o.program != "":
 			return o.wall(ctx, p)
 		case o.even:

@@ -115,7 +115,6 @@ type limits struct {
 	bounds []bound   // [D]
 	most   []int64   // [K×D]
 	share  []float64 // [K]
-	spare  []int64   // [D] by how much more of each, if nodes are placed once and in order, all find room
 }
 
 // weigh stores the D weights of the run's node i.
@@ -142,7 +141,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 		}
 	}
 	dims := len(l.bounds)
-	l.most, l.spare = make([]int64, parts*dims), make([]int64, dims)
+	l.most = make([]int64, parts*dims)
 	total, most, heavy, w := make([]int64, dims), make([]int64, dims), make([]int32, dims), make([]int64, dims)
 	err := of.Runs(false, func(r *Run) error {
 		for i := range r.N() {
@@ -167,7 +166,6 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 			l.most[p*dims+d] = int64(max(math.Ceil(fair-1e-6), math.Floor(fair*b.most+1e-6)))
 			if b.name == "work" { // a hub makes its worker slow; the graph is still taken
 				l.most[p*dims+d] = max(l.most[p*dims+d], most[d]) + total[d]/max(of.Size().Vertices, 1)
-				l.spare[d] = most[d]
 			}
 			widest = max(widest, l.most[p*dims+d])
 		}

@@ -74,10 +74,10 @@ func (c *Cover) Len() int { return len(c.Rows) + c.Sums.NumDst }
 func (c *Cover) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.Rows)))
 	b = binary.AppendUvarint(b, uint64(c.Sums.NumDst))
-	b = AppendGaps(b, c.Rows)
+	b = appendGaps(b, c.Rows)
 	for i := range c.Sums.NumDst {
 		col, _ := c.Sums.Row(i)
-		b = AppendGaps(binary.AppendUvarint(b, uint64(len(col))), col)
+		b = appendGaps(binary.AppendUvarint(b, uint64(len(col))), col)
 	}
 	for _, w := range c.Sums.Weight {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(w))
@@ -140,7 +140,7 @@ func (r *coverReader) gaps(list []int32, n uint64) []int32 {
 		return list
 	}
 	var more []int32
-	more, r.b, r.err = ParseGaps(r.b, n, r.sources)
+	more, r.b, r.err = parseGaps(r.b, n, r.sources)
 	return append(list, more...)
 }
 

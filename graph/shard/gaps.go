@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// AppendGaps appends an ascending list to b: of each number a uvarint, how many numbers it leaves
+// appendGaps appends an ascending list to b: of each number a uvarint, how many numbers it leaves
 // out after the one before it.
-func AppendGaps(b []byte, list []int32) []byte {
+func appendGaps(b []byte, list []int32) []byte {
 	last := int32(-1)
 	for _, v := range list {
 		b = binary.AppendUvarint(b, uint64(v-last-1))
@@ -18,9 +18,9 @@ func AppendGaps(b []byte, list []int32) []byte {
 	return b
 }
 
-// ParseGaps reads n numbers in [0, limit) that AppendGaps wrote, and returns what follows them in
+// parseGaps reads n numbers in [0, limit) that appendGaps wrote, and returns what follows them in
 // b, which may be any bytes.
-func ParseGaps(b []byte, n uint64, limit int) (list []int32, rest []byte, err error) {
+func parseGaps(b []byte, n uint64, limit int) (list []int32, rest []byte, err error) {
 	if n > uint64(len(b)) { // a number takes a byte at least: room is made for no more than can be there
 		return nil, b, fmt.Errorf("%d numbers announced in %d bytes", n, len(b))
 	}

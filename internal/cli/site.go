@@ -112,13 +112,8 @@ func (s *SiteFlags) BindGate(f *pflag.FlagSet) {
 	f.StringVar(&g.Policy, "policy", "", "policy of this site")
 	f.StringVar(&g.Approval, "approval", "", "approval of the plan by this site")
 	Reads(f, "roster", "policy", "approval")
-	s.BindAudit(f)
+	f.StringVar(&g.Audit, "audit", "", "log of runs and of what left this peer; empty: none")
 	g.TrustedDir = TrustedDir()
-}
-
-// BindAudit adds the flag of the audit log.
-func (s *SiteFlags) BindAudit(f *pflag.FlagSet) {
-	f.StringVar(&s.Site.Gate.Audit, "audit", "", "log of runs and of what left this peer; empty: none")
 }
 
 // Sit reads the plan and this peer's key, and returns the plan and the peer's rank in it.

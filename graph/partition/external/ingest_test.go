@@ -231,3 +231,11 @@ func TestStoppedIngestGoesOn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func read(t *testing.T, path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,5 +1,5 @@
-// Package external stores graphs in files, of lists of edges that need not fit into memory, too, and partitions what is
-// stored as a stream: in one place, or by the peers that will each have a part.
+// Package external stores graphs in files, also from lists of edges that exceed the memory, and partitions a stored
+// graph as a stream.
 package external
 
 import (
@@ -72,7 +72,7 @@ func (s *Stored) open() error {
 	}
 	for _, what := range typed {
 		if s.file.Has(what.section) {
-			return s.file.Errorf(what.section, "%s, which are not streamed: partition it in memory, without --plan",
+			return s.file.Errorf(what.section, "%s, which are not streamed: partition it in memory",
 				what.text)
 		}
 	}
@@ -168,11 +168,6 @@ const (
 
 // Runs implements partition.Source: a few goroutines read ahead, the runs come in order.
 func (s *Stored) Runs(edges bool, f func(*partition.Run) error) error {
-	return s.runsIn(0, s.nodes, edges, f)
-}
-
-// runsIn is Runs of the nodes [first, end).
-func (s *Stored) runsIn(first, end int, edges bool, f func(*partition.Run) error) error {
 	type loading struct {
 		*partition.Run
 		err  error
@@ -185,7 +180,7 @@ func (s *Stored) runsIn(first, end int, edges bool, f func(*partition.Run) error
 	var readers sync.WaitGroup
 	readers.Go(func() {
 		defer close(queue)
-		for at := first; at < end; {
+		for at := 0; at < s.nodes; {
 			var l *loading
 			select {
 			case <-stop:
@@ -193,7 +188,7 @@ func (s *Stored) runsIn(first, end int, edges bool, f func(*partition.Run) error
 			case r := <-free:
 				l = &loading{Run: r, done: make(chan struct{})}
 			}
-			placed := s.place(l.Run, at, end)
+			placed := s.place(l.Run, at)
 			if placed != nil {
 				l.err = placed
 				close(l.done)
@@ -229,10 +224,9 @@ func (s *Stored) runsIn(first, end int, edges bool, f func(*partition.Run) error
 	return nil
 }
 
-// place makes r the run that begins at node first, and ends before node end or earlier: its row
-// pointers are read, for the others there is room.
-func (s *Stored) place(r *partition.Run, first, end int) error {
-	n := min(runNodes, end-first)
+// place makes r the run that begins at node first: its row pointers are read, for the others there is room.
+func (s *Stored) place(r *partition.Run, first int) error {
+	n := min(runNodes, s.nodes-first)
 	r.First = int32(first)
 	r.Ptr = room(r.Ptr, n+1)
 	if err := section.ReadRange(s.file, "adj/0/row_ptr", int64(first), r.Ptr); err != nil {
@@ -350,32 +344,24 @@ func (s *Stored) fill(g *graph.Graph, src partition.Source) error {
 }
 
 // Sites returns the names of the natural owners, nil if there are none.
-func (s *Stored) Sites() ([]string, error) { return s.names("sites", s.sites) }
-
-// names returns a list of n texts, nil if there is none.
-func (s *Stored) names(name string, n int) ([]string, error) {
-	text, err := s.all(name + "/text")
-	if err != nil || !s.has(name+"/ptr", section.I64) {
+func (s *Stored) Sites() ([]string, error) {
+	text, err := s.all("sites/text")
+	if err != nil || !s.has("sites/ptr", section.I64) {
 		return nil, err
 	}
-	ptr := make([]int64, n+1)
-	if err := section.ReadRange(s.file, name+"/ptr", 0, ptr); err != nil {
+	ptr := make([]int64, s.sites+1)
+	if err := section.ReadRange(s.file, "sites/ptr", 0, ptr); err != nil {
 		return nil, err
 	}
-	if ptr[0] != 0 || !slices.IsSorted(ptr) || ptr[n] > int64(len(text)) {
-		return nil, s.file.Errorf(name+"/ptr", "pointers must ascend from 0 to at most %d (got %d to %d)", len(text),
-			ptr[0], ptr[n])
+	if ptr[0] != 0 || !slices.IsSorted(ptr) || ptr[s.sites] > int64(len(text)) {
+		return nil, s.file.Errorf("sites/ptr", "pointers must ascend from 0 to at most %d (got %d to %d)", len(text),
+			ptr[0], ptr[s.sites])
 	}
-	return cutText(text, ptr), nil
-}
-
-// cutText returns the texts that lie end to end, text k between ptr[k] and ptr[k+1].
-func cutText(text []byte, ptr []int64) []string {
-	list := make([]string, len(ptr)-1)
+	list := make([]string, s.sites)
 	for k := range list {
 		list[k] = string(text[ptr[k]:ptr[k+1]])
 	}
-	return list
+	return list, nil
 }
 
 const small = 1 << 24 // bytes of what belongs to the graph as a whole: names, encoding

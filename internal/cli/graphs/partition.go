@@ -34,9 +34,7 @@ type cutting struct {
 	capacity          []float64
 	objective, memory string
 	dry, quiet        bool
-	clusters          bool          // the rows lie in cluster order, else by ID
-	site              cli.SiteFlags // with other peers, if it has a plan
-	rounds            int
+	clusters          bool // the rows lie in cluster order, else by ID
 
 	// What the flags mean.
 	policy partition.Policy
@@ -59,15 +57,11 @@ Policies are random, contiguous, by-column, fennel, restream:N and multilevel.
 A bound limits what a part holds relative to its fair share: of work (the processor time of a layer: a node is 16
 edges; 1.03 unless another bound is given), vertices, edges, train (training nodes), bytes (of features), relations
 (edges of each) and types (nodes of each), as --cap work=1.03,train=1.1. A partition that breaks a bound is refused.
---capacity sets the fair shares of unequal machines.
-
-With --plan the peers of a plan partition a stored graph together: each reads its slice and writes its own part. The
-more often they exchange what they have assigned (--rounds), the fewer edges are cut.`,
+--capacity sets the fair shares of unequal machines.`,
 		Example: `  heddle partition --data data/cora --parts 4 --policy random --out parts
   heddle partition --data data/twitch --policy by-column --out parts
   heddle partition --data data/cora --parts 4 --policy multilevel --cap train=1.05 --capacity 2,1,1,1 --out parts
-  heddle partition --data web.graph --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html
-  heddle partition --data web.graph --plan plan.yaml --policy restream:2 --out part`,
+  heddle partition --data web.graph --parts 16 --policy restream:5 --memory 2GiB --out parts --report parts.html`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			w := cli.NewWatch(c.ErrOrStderr(), s.quiet)
 			defer w.End()
@@ -91,9 +85,6 @@ more often they exchange what they have assigned (--rounds), the fewer edges are
 	f.StringVar(&s.page, "report", "", "HTML page of the partition's quality")
 	f.BoolVar(&s.dry, "dry", false, "quality report only, without writing parts")
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress display")
-	s.site.Bind(f, "plan whose peers partition a stored graph together", "wait for the other peers, with --plan")
-	s.site.BindAudit(f)
-	f.IntVar(&s.rounds, "rounds", 100, "exchanges between the peers in a pass, with --plan")
 	cli.Required(c, "data")
 	return c
 }
@@ -102,12 +93,9 @@ func (s *cutting) cutGraph(ctx context.Context, w *cli.Watch, stdout io.Writer) 
 	if err := s.parseFlags(); err != nil {
 		return cli.Invalid(err)
 	}
-	switch {
-	case s.site.Plan != "":
-		err = s.together(ctx, w)
-	case s.stored():
+	if s.stored() {
 		err = s.fromDisk(ctx, w)
-	default:
+	} else {
 		err = s.inMemory()
 	}
 	if err != nil {
@@ -130,11 +118,6 @@ func (s *cutting) parseFlags() (err error) {
 	}
 	if s.out == "" && !s.dry {
 		return errors.New("give a directory to write with --out, or --dry")
-	}
-	if s.site.Plan != "" {
-		if err := s.checkTogether(); err != nil {
-			return err
-		}
 	}
 	if s.goal, err = goal(s.caps, s.capacity, s.objective); err != nil {
 		return err
