@@ -3,7 +3,6 @@ package fullbatch
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
@@ -34,7 +33,7 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	s := t.shard
-	t.full = &graphView{GraphView: train.WholeGraph(s), share: 1}
+	t.full = &graphView{GraphView: train.WholeGraph(s)}
 	if err := t.learnDegrees(ctx, t.full); err != nil {
 		return err
 	}
@@ -44,17 +43,10 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 		if err != nil {
 			return err
 		}
-		t.seen = &graphView{GraphView: seen, share: 1}
+		t.seen = &graphView{GraphView: seen}
 		if err := t.learnDegrees(ctx, t.seen); err != nil {
 			return err
 		}
-	}
-	if share := t.config.Boundary; share == 0 && s.Parts > 1 {
-		t.seen = t.withoutHalo()
-	} else if share < 1 {
-		seen := *t.seen
-		seen.share = share
-		t.seen = &seen
 	}
 	if err := t.hops(ctx, r, t.full, 0); err != nil {
 		return err
@@ -114,17 +106,6 @@ func (t *Trainer) countLabels(ctx context.Context) error {
 	return nil
 }
 
-// withoutHalo returns what training sees without the edges between workers.
-func (t *Trainer) withoutHalo() *graphView {
-	s := t.shard
-	to := slices.Repeat([]int32{-1}, len(s.Global))
-	copy(to, mat.EveryRow(s.Owned))
-	adj := subgraph(t.seen.Adj, mat.EveryRow(s.Owned), to, len(to))
-	typed := subgraph(t.seen.Typed, mat.EveryRow(t.seen.Typed.NumDst), to, len(to))
-	degree := append(adj.Degrees(), make([]float32, s.Halo())...)
-	return &graphView{GraphView: train.NewGraphView(adj, typed, degree), share: 1, alone: true}
-}
-
 // firstLayer fetches what the first layer needs of the halo's features, or their aggregate.
 func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	if !t.constant(0) {
@@ -182,7 +163,7 @@ func (t *Trainer) aggregate(a *graphView) error {
 		return err
 	}
 	if p.far != nil {
-		p.far.what, p.far.share = "features of the halo", 1
+		p.far.what = "features of the halo"
 	}
 	l, z := t.units[0].layer, t.input.Dense
 	for range max(l.Spec.Hops, 1) {
@@ -242,9 +223,6 @@ func (t *Trainer) keep(k int, left *int64, again []byte) train.Event {
 	switch {
 	case h == nil && t.shard.Parts == 1:
 		p.Text = "one worker has the whole graph"
-		return p
-	case h == nil && t.seen.alone && !t.constant(k):
-		p.Text = "boundary none"
 		return p
 	case h == nil && t.first == aggregated:
 		p.Kept, p.Text = size(t.seen.z), "the aggregate of the features never changes"

@@ -24,12 +24,6 @@ type Config struct {
 
 	Fetch string `json:"fetch"` // how a layer's halo rows arrive: "sar", "sa", "oneshot" or "auto" (Fetches)
 
-	// Boundary is the fraction of the halo rows that travel in a training step. 1: all. Between 0 and 1: a sample that
-	// every step draws anew, the sums divided by the fraction and weighted by the degrees of the whole graph, so that
-	// they are unbiased. 0: none; the edges between workers are left out, also from degrees. Features of the halo,
-	// fetched once, and whatever is validated or tested are exact in any case but training by 0.
-	Boundary float32 `json:"boundary"`
-
 	Links *links.Config `json:"links,omitempty"` // of task links; nil: nodes have labels
 
 	Order string `json:"order"` // of summation: "any" (as rows arrive), or "fixed": the same bits in every run
@@ -52,21 +46,18 @@ func Defaults(spec nn.Spec) Config {
 			Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4},
 			Schedule:  optim.Schedule{Kind: "constant"}, Exchange: "auto",
 		},
-		Boundary: 1, Fetch: "auto", Order: "any", Prefetch: 1,
+		Fetch: "auto", Order: "any", Prefetch: 1,
 	}
 }
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.validateBoundary()}
+	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	errs = append(errs, c.Links.Check(c.Config))
-	fault(c.Links != nil && c.Boundary != 1,
-		"boundary must be exact for task links (got %g): a link needs the rows of both ends", c.Boundary)
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)
 	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are those of "+
 		"every node, also of validation and test nodes; use norm (of each row)")
@@ -86,20 +77,6 @@ func (c Config) Validate() error {
 			"hops must be 1 for layers[%d] (got %d): end to end only %s, and the first layer on raw features, "+
 				"aggregate more than once", i, l.Hops,
 			strings.Join(nn.Convolutions(func(c nn.Convolution) bool { return c.Propagates }), ", "))
-	}
-	return errors.Join(errs...)
-}
-
-func (c Config) validateBoundary() error {
-	if !(c.Boundary >= 0 && c.Boundary <= 1) {
-		return fmt.Errorf("boundary must be at least 0 and at most 1 (got %g)", c.Boundary)
-	}
-	var errs []error
-	for i, l := range c.Spec.Layers {
-		if conv, _ := nn.ConvolutionNamed(l.Conv); c.Boundary > 0 && c.Boundary < 1 && conv.Aggregates && !conv.Linear {
-			errs = append(errs, fmt.Errorf("boundary must be exact or none for layers[%d] (got sample:%g): "+
-				"the aggregate of %s is not linear, so a sample of it would be biased", i, c.Boundary, l.Conv))
-		}
 	}
 	return errors.Join(errs...)
 }

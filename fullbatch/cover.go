@@ -15,10 +15,8 @@ import (
 // gradient of a sum travels in place of those of its terms: s = Σ_j w_j z_j gives dz_j = w_j ds, which the terms' owner
 // adds to each.
 
-// sums reports whether sums may stand for rows of unit k's halo. A sample of the boundary is one of rows.
-func (t *Trainer) sums(k int, a *graphView) bool {
-	return t.units[k].layer.Sums() && t.config.Exchange != "halo" && a.share == 1
-}
+// sums reports whether sums may stand for rows of unit k's halo.
+func (t *Trainer) sums(k int) bool { return t.units[k].layer.Sums() && t.config.Exchange != "halo" }
 
 // agreeCovers asks every worker for a cover of what unit k reads of it, where that is worth it.
 func (t *Trainer) agreeCovers(k int, a *graphView, r receptiveField) (*train.Covers, error) {

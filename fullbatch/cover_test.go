@@ -132,7 +132,7 @@ func TestCoverTraffic(t *testing.T) {
 func TestGradientOfSums(t *testing.T) {
 	sums := &graph.CSR{NumDst: 2, NumSrc: 4, RowPtr: []int64{0, 3, 5}, Col: []int32{0, 1, 3, 1, 2},
 		Weight: []float32{0.5, 2, 1, 3, 0.25}}
-	f := &fetching{halo: &halo{sums: []*graph.CSR{nil, sums}}, give: [][]int32{nil, {2}}, room: make([][]float32, 2)}
+	f := &fetching{halo: &halo{give: [][]int32{nil, {2}}, sums: []*graph.CSR{nil, sums}}, room: make([][]float32, 2)}
 	key, d := rng.New(7), 3
 	z, ds := make([]float32, 4*d), make([]float32, 3*d) // one row and two sums go to peer 1
 	for k := range z {

@@ -6,8 +6,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/train"
@@ -20,9 +18,6 @@ type haloLine struct {
 	sender *train.Sender
 	fixed  bool // rows and gradients are added up in one order
 	ahead  int  // blocks on their way while one is worked on
-
-	key   rng.Key // of samples of the boundary
-	epoch uint64
 
 	spare     [][]float32 // memory of blocks that are done with
 	now, peak int         // values of halo rows and of their gradients that are held
@@ -58,9 +53,6 @@ type halo struct {
 	sums   []*graph.CSR // sums[q]: over near rows, that peer q fetches after them; nil: none
 	blocks []block      // in the order in which they are asked for
 	of     []int        // of[q]: the block that peer q's rows are in
-	nodes  []int64      // global IDs of the near rows
-	share  float32      // of the halo rows that come, drawn anew for every sum; 1: all
-	hop    uint64       // sums of this step whose gradients have not been taken
 	again  []bool       // again[q]: peer q fetches rows again for its gradient, where that reads them
 }
 
@@ -89,7 +81,6 @@ func turns(rank, size int) (fetch, take []int) {
 func (h *halo) sum(hop *aggregate.Hop) error {
 	z := hop.Rows
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
-	h.hop++
 	lane := f.lane(z, func(q int) bool { return true })
 	var err error
 	if f.stream, err = h.group.Stream(h.ctx, comm.Halo, h.what, lane); err != nil {
@@ -114,7 +105,6 @@ func (h *halo) sum(hop *aggregate.Hop) error {
 // where that reads them, and sends what it finds to the rows' owners.
 func (h *halo) grad(hop *aggregate.HopGrad) error {
 	dz, z, reads := hop.Grad, hop.Rows, hop.NeedsSource()
-	h.hop--
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
 	rows := f.lane(z, func(q int) bool { return reads && h.again[q] })
 	out := queue{halo: h, left: make([]int, len(h.blocks)), of: make([][]float32, len(h.blocks))}
@@ -124,7 +114,7 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 	}
 	for i, b := range h.blocks {
 		for _, q := range b.from {
-			if send[q] = f.count(b, q); send[q] > 0 && dz.Cols > 0 {
+			if send[q] = b.rows[q]; send[q] > 0 && dz.Cols > 0 {
 				out.left[i]++
 			}
 		}
@@ -133,16 +123,8 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 	grads := h.sender.Lane(dz.Cols, send, recv, func(to, k int) []float32 {
 		i := h.of[to]
 		b := &h.blocks[i]
-		if f.picked == nil {
-			k += b.at[to]
-		} else {
-			k = int(f.picked[to][k])
-		}
-		return out.of[i][k*dz.Cols:][:dz.Cols]
+		return out.of[i][(b.at[to]+k)*dz.Cols:][:dz.Cols]
 	}, func(from, k, at int, values []float32) {
-		if f.picked != nil {
-			kernels.Scale(1/h.share, values)
-		}
 		adding.Lock()
 		defer adding.Unlock()
 		f.back(dz, from, k, at, values)
@@ -216,58 +198,13 @@ type fetching struct {
 	asked  int               // blocks asked for, of those in order
 	taken  []bool            // [block] next has returned it
 	at     int               // the block that next returned last
-	give   [][]int32         // as in halo, of the rows that are drawn
-	picked [][]int32         // picked[q]: rows of its block that come from peer q; nil: all
 	room   [][]float32       // room[q]: a sum on its way to peer q
 }
 
 func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 	n := len(h.blocks)
-	f := &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n),
-		taken: make([]bool, n), give: h.give, room: make([][]float32, len(h.give))}
-	if h.share < 1 {
-		f.draw()
-	}
-	return f
-}
-
-// draw samples the boundary: each worker draws which halo rows it is sent at this step, and their
-// owners draw the same (boundary node sampling; Wan, Li, Kim and Lin, MLSys 2022). What is summed
-// of them is divided by their share, so that sums, and their gradients, are unbiased. Layers draw
-// apart, and so do the hops of one: of drawn sums that are summed again, rows that were drawn
-// together would count too much.
-func (f *fetching) draw() {
-	h := f.halo
-	at := h.key.Fold(h.epoch).FoldString(h.what).Fold(h.hop)
-	drawn := func(reader int, node int64) bool {
-		return at.Fold(uint64(reader)).Float64(uint64(node)) < float64(h.share)
-	}
-	f.give, f.picked = make([][]int32, len(h.give)), make([][]int32, len(h.give))
-	for q, list := range h.give {
-		for _, i := range list {
-			if drawn(q, h.nodes[i]) {
-				f.give[q] = append(f.give[q], i)
-			}
-		}
-	}
-	for i := range h.blocks {
-		b := &h.blocks[i]
-		for _, q := range b.from {
-			for k := b.at[q]; k < b.at[q]+b.rows[q]; k++ {
-				if drawn(h.group.Rank(), b.nodes[k]) {
-					f.picked[q] = append(f.picked[q], int32(k))
-				}
-			}
-		}
-	}
-}
-
-// count returns how many rows of a block come from peer q.
-func (f *fetching) count(b block, q int) int {
-	if f.picked != nil {
-		return len(f.picked[q])
-	}
-	return b.rows[q]
+	return &fetching{halo: h, cols: cols, wanted: wanted, bufs: make([][]float32, n), left: make([]int, n),
+		taken: make([]bool, n), room: make([][]float32, len(h.give))}
 }
 
 // lane is lane 0 of a stream: rows of z for the peers to whom this worker sends them, and those of
@@ -282,20 +219,14 @@ func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 	for i := range f.blocks {
 		if b := &f.blocks[i]; f.wanted(b) {
 			for _, q := range b.from {
-				recv[q] = f.count(*b, q)
+				recv[q] = b.rows[q]
 			}
 		}
 	}
 	return f.sender.Lane(f.cols, send, recv, func(to, k int) []float32 { return f.out(z, to, k) },
 		func(from, k, at int, values []float32) {
 			i := f.of[from]
-			if f.picked == nil {
-				k += f.blocks[i].at[from]
-			} else {
-				k = int(f.picked[from][k])
-				kernels.Scale(1/f.share, values)
-			}
-			copy(f.bufs[i][k*f.cols+at:], values)
+			copy(f.bufs[i][(f.blocks[i].at[from]+k)*f.cols+at:], values)
 		})
 }
 
@@ -316,11 +247,8 @@ func (f *fetching) ask() {
 			continue
 		}
 		f.bufs[i] = f.haloLine.take(len(b.nodes) * f.cols)
-		if f.picked != nil {
-			clear(f.bufs[i]) // rows that are not drawn
-		}
 		for _, q := range b.from {
-			if f.count(*b, q) > 0 {
+			if b.rows[q] > 0 {
 				f.left[i]++
 				f.stream.Ask(0, q)
 			}

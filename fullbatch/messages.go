@@ -11,8 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// Messages returns what a run of these members sends, if rows that the gradient reads are fetched again, and every node
-// that can be sampled is.
+// Messages returns what a run of these members sends, if rows that the gradient reads are fetched again.
 func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
@@ -27,8 +26,6 @@ func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	if c.Inductive {
 		views = 2
 		l.AddView(true)
-	} else if c.Boundary == 0 {
-		views = 2
 	}
 	if weighs(m) {
 		l.AddDegrees(views)

@@ -127,7 +127,7 @@ func (t *Trainer) chain() {
 // the error says why. Rows and their gradients travel over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows),
-		fixed: t.config.Order == "fixed", ahead: t.config.Prefetch, key: t.key.FoldString("boundary")}
+		fixed: t.config.Order == "fixed", ahead: t.config.Prefetch}
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
 	}
@@ -160,7 +160,6 @@ func (t *Trainer) stepOnce(ctx context.Context, r comm.Reducer) (float64, error)
 	t.own.zeroGrad()
 	t.tape.Reset()
 	t.merged = 0
-	t.line.epoch = uint64(t.At.Round)
 	t.tape.Key = t.key.FoldString("dropout").Fold(uint64(t.At.Round))
 	t.drawLabelInputs()
 	v := t.train

@@ -78,7 +78,7 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a
 	made := make(map[kind]part) // layers of one kind that compute everything share their edges, and the transposes
 	for k, u := range t.units {
 		share := all && u.layer.Conv.Agg != nil && !t.constant(k)
-		of := kind{a.Edges(u.layer), t.sums(k, a)}
+		of := kind{a.Edges(u.layer), t.sums(k)}
 		p, ok := made[of]
 		if !ok || !share {
 			var err error
@@ -261,11 +261,7 @@ func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 	if s.Parts == 1 {
 		return p, nil
 	}
-	if a.alone {
-		return p, nil
-	}
-	p.far = &halo{haloLine: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts),
-		nodes: p.nodes, share: a.share}
+	p.far = &halo{haloLine: t.line, give: r.give, of: make([]int, s.Parts), again: make([]bool, s.Parts)}
 	fetch, _ := turns(s.Rank, s.Parts)
 	var groups [][]int
 	for _, q := range fetch {
@@ -291,7 +287,7 @@ func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 		b.g = subgraph(g, dst, to, len(b.nodes))
 		p.far.blocks = append(p.far.blocks, b)
 	}
-	if t.sums(k, a) {
+	if t.sums(k) {
 		return p, t.cover(k, &p, a, r)
 	}
 	return p, nil
@@ -350,8 +346,6 @@ type graphView struct {
 	beside graph.Features // features and their sums over some hops, which a model of them sees instead
 	z      graph.Features // the first layer's aggregate, where that never changes
 	covers *train.Covers  // of units that compute all nodes; nil: not yet agreed
-	share  float32        // of the halo rows that come at a step
-	alone  bool           // no edge comes from a halo row
 	plain  bool           // the first layer is computed as whoever uses the model will, to the last bit
 }
 

@@ -358,7 +358,7 @@ func (p Plan) endToEndConfig(t task) (fullbatch.Config, error) {
 	q.fill(&c)
 	q.train(&c.Config, t, &errs)
 	c.Schedule.Total = q.FullBatch.Rounds
-	c.Boundary, c.Memory = q.FullBatch.Boundary.fraction(), int64(q.FullBatch.Memory)<<20
+	c.Memory = int64(q.FullBatch.Memory) << 20
 	c.Links = q.links(t, &errs)
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return fullbatch.Config{}, err

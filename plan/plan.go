@@ -341,9 +341,6 @@ type FullBatchSection struct {
 	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
 	Fetch string `yaml:"fetch" to:"Fetch" experimental:"true" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
-	// Which rows of other peers a step reads: all (exact), a fraction P sampled at every step
-	// (sample:P), or none.
-	Boundary Boundary `yaml:"boundary" experimental:"true" default:"exact" help:"rows of others in a step: exact, sample:P or none"`
 	// Order in which rows are summed: fixed yields the same bits in every run.
 	Order string `yaml:"order" to:"Order" experimental:"true" default:"any" choices:"any, fixed" help:"order of summation"`
 	// Number of peers whose rows are fetched while rows of others are summed.
@@ -499,43 +496,4 @@ func (t *Task) UnmarshalText(text []byte) error {
 	}
 	*t = one
 	return nil
-}
-
-// Boundary says which rows of other peers a step reads. Kind is exact, sample or none; Fraction, in
-// (0, 1), is that of sample. Its text is exact, sample:FRACTION or none.
-type Boundary struct {
-	Kind     string
-	Fraction float32
-}
-
-func (b Boundary) String() string {
-	if b.Kind == "sample" {
-		return "sample:" + strconv.FormatFloat(float64(b.Fraction), 'g', -1, 32)
-	}
-	return b.Kind
-}
-
-// fraction is that of the rows which travel.
-func (b Boundary) fraction() float32 {
-	switch b.Kind {
-	case "exact":
-		return 1
-	case "sample":
-		return b.Fraction
-	}
-	return 0
-}
-
-// MarshalText implements encoding.TextMarshaler.
-func (b Boundary) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler.
-func (b *Boundary) UnmarshalText(text []byte) error {
-	kind, fraction, sampled := strings.Cut(string(text), ":")
-	x, err := strconv.ParseFloat(fraction, 32)
-	if sampled && kind == "sample" && err == nil && x > 0 && x < 1 || !sampled && (kind == "exact" || kind == "none") {
-		*b = Boundary{kind, float32(x)}
-		return nil
-	}
-	return fmt.Errorf("must be exact, none or sample:P with P between 0 and 1 (got %q)", text)
 }

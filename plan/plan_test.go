@@ -250,7 +250,7 @@ func TestSums(t *testing.T) {
 // TestUnread: a setting that the run does not read is refused by name, unless it has its default.
 func TestUnread(t *testing.T) {
 	for _, c := range []struct{ given, want string }{
-		{"boundary: none", "[1:1] boundary: unknown setting of class-means; it belongs to full-batch"},
+		{"order: fixed", "[1:1] order: unknown setting of class-means; it belongs to full-batch"},
 		{"method: layer-wise\nfetch: nonsense", "[2:1] fetch: unknown setting of layer-wise; it belongs to full-batch"},
 		{"method: full-batch\nalpha: 7", "alpha applies only to model appnp (got model gcn)"},
 		{"method: layer-wise\nattention_dropout: 9", "attention_dropout applies only to model gat"},
@@ -276,7 +276,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.given, err, c.want)
 		}
 	}
-	read(t, "method: full-batch\nboundary: exact\nfetch: auto\nalpha: 0\n", nil)
+	read(t, "method: full-batch\nfetch: auto\nalpha: 0\n", nil)
 }
 
 // TestAllFaultsAtOnce: one reading tells all.
@@ -300,12 +300,6 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		}
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "hops must be at least 1") {
 			t.Errorf("method %s without hops: %v", method, err)
-		}
-	}
-	for text, ok := range map[string]bool{"exact": true, "none": true, "sample:0.1": true, "sample:1": false,
-		"sample:x": false, "sampled": false, "": false} {
-		if _, err := Read(sections("method: full-batch\nboundary: \""+text+"\"\n"), nil, nil); (err == nil) != ok {
-			t.Errorf("boundary %q: %v", text, err)
 		}
 	}
 	_, err = Read([]byte("method: layer-wise\nlayer_wise:\n  layers: many\n  lr: [1]\n  encoder: pca:0\ncolour: red\n"),
@@ -397,10 +391,9 @@ func TestEveryFieldHasASetting(t *testing.T) {
 		return reflect.ValueOf(c), err == nil
 	}
 	others := map[string][]string{"encoder": {"raw", "mlp", "pca:7", "pca:7+classes"},
-		"boundary": {"none", "sample:0.5"}, "hidden": {"48"}, "class_weights": {"0=2", "balanced"},
-		"link_holdout": {"0.1,0.2"},
-		"task":         {"auto", "classification", "regression", "links", "links:likes"},
-		"link_time":    {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
+		"hidden": {"48"}, "class_weights": {"0=2", "balanced"}, "link_holdout": {"0.1,0.2"},
+		"task":      {"auto", "classification", "regression", "links", "links:likes"},
+		"link_time": {"at:1:2", "at:2000-01-01:2001-01-01"}, "init": {strings.Repeat("5e", 32)}}
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		if p.Task.Links() {

@@ -14,7 +14,7 @@ func TestEverySettingComesBack(t *testing.T) {
 	everyPlan(func(usual Plan) {
 		for _, s := range Settings(usual.Method) {
 			for _, text := range slices.Concat(s.Choices, []string{"true", "false", "1", "2", "3", "0.5", "0.25,0.5",
-				"12s", "a=2", "links:cites", "pca:7", "sample:0.5"}) {
+				"12s", "a=2", "links:cites", "pca:7"}) {
 				p := usual
 				if s.decides() || p.set(s, text) != nil || p.Validate() != nil ||
 					p.Only("join") != nil && p.Only("train") != nil {

@@ -24,8 +24,8 @@ var About = page.About{
 	Name:  "compare",
 	Title: "Accuracy against bytes sent",
 	Text: `Retexo's own comparison (Kolluri, Choudhary, Hooi and Saxena, arXiv 2302.13053): test accuracy
-against bytes sent, of full-batch training, exact and with a sampled boundary, and of layer-wise
-training. Means over seeds, with standard deviations.`,
+against bytes sent, of full-batch and of layer-wise training. Means over seeds, with standard
+deviations.`,
 }
 
 // way is one way to train.
@@ -35,9 +35,7 @@ type way struct {
 }
 
 var ways = []way{
-	{"full batch", endToEnd(plan.Boundary{Kind: "exact"})},
-	{"sample:0.1", endToEnd(plan.Boundary{Kind: "sample", Fraction: 0.1})},
-	{"sample:0.01", endToEnd(plan.Boundary{Kind: "sample", Fraction: 0.01})},
+	{"full batch", endToEnd},
 	{"layer-wise, reference", reference},
 	{"class means", func(settings) heddle.Plan { return heddle.Defaults(plan.ClassMeans, "") }},
 }
@@ -45,14 +43,11 @@ var ways = []way{
 // End to end and layer by layer, the same two layers of GCN, width and number of steps: those of the
 // reference.
 
-func endToEnd(boundary plan.Boundary) func(settings) heddle.Plan {
-	return func(s settings) heddle.Plan {
-		p := heddle.Defaults(plan.FullBatch, "")
-		p.FullBatch.Hidden, p.FullBatch.EvalEvery, p.FullBatch.Exchange, p.FullBatch.Boundary = 256, 10, "halo",
-			boundary
-		p.Gradient().Decay, p.RowNorm = s.endDecay, s.endNorm
-		return p
-	}
+func endToEnd(s settings) heddle.Plan {
+	p := heddle.Defaults(plan.FullBatch, "")
+	p.FullBatch.Hidden, p.FullBatch.EvalEvery, p.FullBatch.Exchange = 256, 10, "halo"
+	p.Gradient().Decay, p.RowNorm = s.endDecay, s.endNorm
+	return p
 }
 
 func reference(s settings) heddle.Plan {

@@ -62,27 +62,6 @@ func TestFullbatch(t *testing.T) {
 	equal(t, "test accuracy", *first.Test, *alone.Test)
 }
 
-// TestBoundaryByTransport: the sampled boundary does not depend on the transport, so the mean and
-// the bytes that fullbatch's tests check in memory hold over QUIC and TCP.
-func TestBoundaryByTransport(t *testing.T) {
-	t.Parallel()
-	data, dir := sites(t), t.TempDir()
-	for _, boundary := range []string{"sample:0.3"} {
-		var want []byte
-		for _, way := range [][]string{{"--transport", "memory"}, {"--carrier", "quic"}, {"--carrier", "tcp"}} {
-			out := filepath.Join(dir, way[1]+boundary[:5])
-			mustTrain(t, out,
-				slices.Concat([]string{"--data", data, "--peers", "3", "--method", "full-batch", "--encoder", "raw",
-					"--order", "fixed", "--boundary", boundary, "--rows", "bf16"}, way)...)
-			if got := contents(t, filepath.Join(out, "model.safetensors")); want == nil {
-				want = got
-			} else if !bytes.Equal(got, want) {
-				t.Errorf("%s over %s: another model than in memory", boundary, way[1])
-			}
-		}
-	}
-}
-
 // stays runs two peers with the given number of parts, all but the first at the second peer, which is killed in the
 // midst of a run and loses its checkpoints, which both write every so many rounds. The other waits; when the failed one
 // is back it fetches the state of the run, and both must continue to the model of an undisturbed run.

@@ -17,7 +17,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte("mode: retexo\nmodel: gcn\nencoder: pca:16\nlayers: 3\ncarrier: auto\npeers:\n- name: north\n" +
 		"  id: 12D3KooW\n  addresses: [/ip4/10.0.0.1/udp/4001/quic-v1]\n"))
 	f.Add([]byte("hops: 2\nrelays: [/ip4/10.0.0.1/tcp/1/p2p/12D3KooW]\n"))
-	f.Add([]byte("mode: fullbatch\nmodel: gat\nencoder: raw\nboundary: sample:0.5\nmemory: 99\n"))
+	f.Add([]byte("mode: fullbatch\nmodel: gat\nencoder: raw\norder: fixed\nmemory: 99\n"))
 	f.Add([]byte("layers: 2000000000\nhidden: 9223372036854775807\nheads: -1\n"))
 	f.Add([]byte("fanouts: !0 &a\n0\n"))
 	f.Add([]byte("peers: &a [*a, *a]\n"))
