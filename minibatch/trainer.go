@@ -236,12 +236,19 @@ func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.InEdges, err erro
 			return nil, err
 		}
 	}
-	var adj *graph.CSR
-	if layer.Spec.Relations == 0 {
-		adj = view.Normalised(layer.Edges)
+	var edges graph.CSR
+	if layer.Spec.Relations > 0 {
+		edges = *graph.Normalise(view.Typed, view.Typed.Degrees(), layer.Edges)
+	} else {
+		edges = *view.Normalised(layer.Edges)
 	}
-	reads := slices.ContainsFunc(t.Model.Layers, func(l *nn.Layer) bool { return l.Spec.EdgeColumns > 0 })
-	return view.SampledEdges(t.shard, layer, adj, reads), nil
+	if !slices.ContainsFunc(t.Model.Layers, func(l *nn.Layer) bool { return l.Spec.EdgeColumns > 0 }) {
+		edges.Edge = nil // no layer reads the columns
+	}
+	conv, _ := nn.ConvolutionNamed(layer.Spec.Conv)
+	e = sample.NewEdges(&edges, t.shard.Global, layer.Edges == graph.GCN || layer.Edges == graph.Loops, conv.Linear)
+	e.Relations, e.EdgeX, e.Reached = layer.Spec.Relations, t.shard.EdgeX, layer.Conv.Reached
+	return e, nil
 }
 
 func (t *Trainer) rounds(ctx context.Context) (err error) {

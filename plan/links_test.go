@@ -22,7 +22,6 @@ func TestLinksLayerByLayer(t *testing.T) {
 		"method: class-means": "task must be auto, classification or regression with class-means " +
 			"(got links)",
 		"local_steps: 3":                        "local_steps must be 1",
-		"neighbours: 4":                         "neighbours must be 0",
 		"updates: int8":                         "updates must be float32",
 		"negatives_from: all":                   "negatives_from must be near",
 		"model: gat":                            "model must be gcn",

@@ -216,9 +216,6 @@ type LayerWiseSection struct {
 	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
 	// ends with the layer that validates best.
 	KeepLast bool `yaml:"keep_last" to:"KeepLast" experimental:"true" help:"all layers, even if fewer validate better"`
-	// In-edges of a node that a layer trains on, drawn anew in each round; 0: all are used. What is validated, and what
-	// the next layer reads, is computed from all.
-	Neighbours int `yaml:"neighbours" to:"Neighbours" experimental:"true" default:"0" bounds:"[0, )" help:"sampled in-edges of a node; 0: all"`
 	// Passes over the features in which encoder pca finds its components.
 	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"encoder=pca" experimental:"true" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
 	// Number format of each peer's part of a round's sum. Integers of 16, 8 or 4 bits are on a grid that the peers

@@ -259,7 +259,7 @@ func TestUnread(t *testing.T) {
 		{"method: layer-wise\npca_passes: 2\nencoder: raw", "pca_passes applies only to encoder pca (got encoder raw)"},
 		{"correct_alpha: 0.5\nmethod: full-batch\npeers: 1",
 			"correct_alpha applies only with correct_smooth (got correct_smooth 0)"},
-		{"method: full-batch\nneighbours: 4", "neighbours: unknown setting of full-batch; it belongs to layer-wise"},
+		{"method: full-batch\nlocal_steps: 4", "local_steps: unknown setting of full-batch; it belongs to layer-wise"},
 		{"epsilon: 4\nmethod: layer-wise", "[1:1] epsilon: unknown setting of layer-wise; it belongs to class-means"},
 		{"method: layer-wise\nmin_class: 3\nencoder: raw",
 			"min_class applies only to encoder pca:K+classes (got encoder raw)"},

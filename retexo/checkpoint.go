@@ -85,7 +85,7 @@ func (t *Trainer) saveRows(c *train.Checkpoint, k int) (err error) {
 			h.Shapes.put(c, name+"/own", v.own)
 		}
 		h.Shapes.put(c, name+"/z", v.z)
-		if k > 0 && (!t.model.Layers[k-1].Frozen() || t.config.Neighbours > 0) {
+		if k > 0 && !t.model.Layers[k-1].Frozen() {
 			h.Shapes.put(c, name+"/src", v.src)
 		}
 	}

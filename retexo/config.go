@@ -8,7 +8,6 @@ package retexo
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
@@ -24,7 +23,6 @@ type Config struct {
 
 	// optimizer steps between two reductions; at least 1. 1 is exact data-parallel training
 	LocalSteps int `json:"local_steps"`
-	Neighbours int `json:"neighbours"` // in-edges of a node that a layer trains on, drawn in each round; 0: all
 	PCAPasses  int `json:"pca_passes"` // encoder pca: products with the Gram matrix; at least 1
 
 	// Sums is the number format in which parts of the encoder's sums travel: "int16", "int8", "auto" (int16), or
@@ -144,13 +142,8 @@ func (c Config) Validate() error {
 		}
 	}
 	fault(c.LocalSteps < 1, "local_steps must be at least 1 (got %d)", c.LocalSteps)
-	fault(c.Neighbours < 0, "neighbours must be at least 0 (got %d)", c.Neighbours)
-	typed := slices.ContainsFunc(c.Spec.Layers, func(l nn.LayerSpec) bool { return l.Relations > 0 })
-	fault(c.Neighbours > 0 && c.Inductive && typed, "neighbours must be 0 with inductive where edges have types "+
-		"(got %d): a checkpoint of that view lacks the types", c.Neighbours)
-	fault(c.Exchange == "cover" && (c.Inductive || c.Neighbours > 0),
-		"exchange must be halo or auto where training sees another graph (got cover with inductive %t, neighbours "+
-			"%d): the halo's rows serve both", c.Inductive, c.Neighbours)
+	fault(c.Exchange == "cover" && c.Inductive,
+		"exchange must be halo or auto with inductive (got cover): the halo's rows serve two graphs")
 	fault(len(c.Spec.Layers) == 0, "layers must be at least 1 (got 0)")
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)

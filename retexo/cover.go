@@ -13,8 +13,7 @@ import (
 // covered reports whether sums may stand for rows in l's inputs. What training sees of the graph must be all of it:
 // else the rows of the halo, which serve both views, are fewer than the sums of two.
 func (t *Trainer) covered(l *nn.Layer) bool {
-	return t.config.Exchange != "halo" && t.shard.Parts > 1 && !t.config.Inductive && t.config.Neighbours == 0 &&
-		l.Sums() && l.Frozen()
+	return t.config.Exchange != "halo" && t.shard.Parts > 1 && !t.config.Inductive && l.Sums() && l.Frozen()
 }
 
 // agreeCovers returns the covers that l's rows are sent by (nil: none). A run that is resumed, at whatever layer,

@@ -1,20 +1,16 @@
 package retexo
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/infer"
 	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/optim"
@@ -111,79 +107,6 @@ func alter(t *testing.T, g *graph.Graph) {
 	var err error
 	if g.Adj, err = graph.FromEdges(g.N(), src, dst, nil, graph.Build{}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestNeighboursAreTheSame samples in-edges: the same loss curve for any partition, and another than that of all edges.
-func TestNeighboursAreTheSame(t *testing.T) {
-	for i, p := range everyPlan() {
-		for _, weighted := range []bool{false, true} {
-			g := toy{degree: 6, sparse: i%2 == 0, hasWeights: weighted}.graph(t)
-			c := configOf(t, g, p)
-			c.Optimizer, c.Neighbours = sgd, 2
-			want := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
-			for _, parts := range []int{2, 5} {
-				sameCurve(t, fmt.Sprintf("%s, %d parts", p.name(), parts), want,
-					mustTrain(t, c, cut(t, g, "random", parts), nil).result[0].Curve(), 1e-4)
-			}
-			c.Neighbours = 0
-			all := mustTrain(t, c, cut(t, g, "random", 1), nil).result[0].Curve()
-			if last := len(all) - 1; all[last].Loss == want[last].Loss {
-				t.Errorf("%s: a sample of the edges trains like all of them", p.name())
-			}
-			c.Neighbours = g.N()
-			sameCurve(t, p.name()+", all edges drawn", all,
-				mustTrain(t, c, cut(t, g, "random", 2), nil).result[0].Curve(), 1e-4)
-		}
-	}
-}
-
-// TestEdgesAreRedrawn: each round reads at most n in-edges a node, other ones than the round before, all of them the
-// graph's; the mean of the aggregates over many rounds is that over all edges, and where there are no more than n it is
-// that each time.
-func TestEdgesAreRedrawn(t *testing.T) {
-	const n, rounds = 3, 3000
-	for _, model := range []string{"gcn", "sage", "gin"} {
-		g := toy{degree: 4, hasWeights: model == "gcn"}.graph(t)
-		s := shard.Whole(g)
-		c := configOf(t, g, Design{Model: model, Encoder: "raw", LayerOutput: "hidden", Layers: 1, Hidden: 4, Hops: 1})
-		m, err := c.NewModel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, l := wholeView(s, s.X), m.Layers[0]
-		group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
-		if err := v.fetch(t.Context(), train.NewSender(group, s, wire.Coding{}), nil, l, 0, "rows"); err != nil {
-			t.Fatal(err)
-		}
-		v.aggregate(l)
-		d, rows := newDrawer(v, l, s, n, rng.New(4)), s.NodesIn(graph.Train)
-		sum, squares := mat.New(len(rows), v.z.Cols()), mat.New(len(rows), v.z.Cols())
-		first := d.input(rows, 0).Z.Dense.Clone()
-		for round := range rounds {
-			z := d.input(rows, round).Z.Dense
-			if round == 1 && slices.Equal(z.Data, first.Data) {
-				t.Errorf("%s: two rounds have the same edges", model)
-			}
-			for k, x := range z.Data {
-				sum.Data[k], squares.Data[k] = sum.Data[k]+x/rounds, squares.Data[k]+x*x/rounds
-			}
-		}
-		for i, node := range rows {
-			exact := v.z.Dense.Row(int(node))
-			for k, want := range exact {
-				mean := float64(sum.Row(i)[k])
-				deviation := math.Sqrt(max(0, float64(squares.Row(i)[k])-mean*mean)/rounds) + 1e-4
-				col, _ := g.Adj.Row(int(node))
-				if len(col) <= n {
-					deviation = 2e-4
-				}
-				if math.Abs(mean-float64(want)) > 5*deviation {
-					t.Fatalf("%s, node %d, column %d: the mean is %g with standard error %g, must be %g", model, node,
-						k, mean, deviation, want)
-				}
-			}
-		}
 	}
 }
 

@@ -55,7 +55,6 @@ func TestNoiseLeavesDigestsAlone(t *testing.T) {
 		{"local steps", 1e-2, func(c *Config) { c.LocalSteps = 3 }},
 		{"sgd, balanced", 1e-2, func(c *Config) { c.Optimizer, c.Balanced = sgd, true }},
 		{"inductive, every third", 1e-2, func(c *Config) { c.Inductive, c.EvalEvery = true, 3 }},
-		{"neighbours", 1e-2, func(c *Config) { c.Neighbours = 2 }},
 		{"fixed point", 1e-2, func(c *Config) { c.Updates, c.Sums = "int8", "int16" }},
 	}
 	g := toy{sparse: true}.graph(t)

@@ -35,10 +35,6 @@ func (t *Trainer) beginStage(k int) error {
 		st.head = tape.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
 	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
-	if n := t.config.Neighbours; n > 0 && k > 0 && st.layer.Conv.Agg != nil {
-		st.drawer = newDrawer(t.training, st.layer, t.shard, n, t.key.FoldString("neighbours").Fold(uint64(k)))
-		st.train.in = st.drawer.input(t.shard.NodesIn(graph.Train), 0)
-	}
 	st.val = newBatch(t.full, st.layer, t.shard, graph.Val)
 	st.test = newBatch(t.full, st.layer, t.shard, graph.Test)
 	t.stage = st
@@ -87,9 +83,6 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	c.Meta, c.Common = state(c.Meta[:0], st.slab.Value), digestLen
 	if w.Eval {
 		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
-	}
-	if st.drawer != nil && w.Round > 0 {
-		st.train.in = st.drawer.input(t.shard.NodesIn(graph.Train), w.Round)
 	}
 	loss, count := st.update(t.config, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
 	if !st.feedBack() {

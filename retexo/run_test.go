@@ -173,9 +173,6 @@ func TestResume(t *testing.T) {
 			t.Run(fmt.Sprintf("%s-%s-%d", p.Model, p.Encoder, local), func(t *testing.T) {
 				c := config(t, g, p)
 				c.Rounds, c.Checkpoint, c.LocalSteps, c.Inductive = 12, 5, local, p.Model == "gcn"
-				if p.Model == "sage" || local > 1 {
-					c.Neighbours = 3 // drawn in each round from rows that a checkpoint must have
-				}
 				shards := cut(t, g, "random", 3)
 				whole, err := runAll(context.Background(), c, shards, nil)
 				if err != nil {

@@ -22,7 +22,6 @@ type stage struct {
 	best  []float32 // the best state's parameters
 
 	train, val, test batch
-	drawer           *drawer // nil: training reads all edges
 	tape, infer      *tape.Tape
 	// of a round: the update (in the slab's gradients), loss, labels and metric, a statement
 	round  *comm.Contribution
@@ -49,10 +48,7 @@ type batch struct {
 }
 
 func newBatch(v *view, l *nn.Layer, s *shard.Shard, split graph.Split) batch {
-	return batchOf(v, l, s, s.NodesIn(split))
-}
-
-func batchOf(v *view, l *nn.Layer, s *shard.Shard, rows []int32) batch {
+	rows := s.NodesIn(split)
 	return batch{in: v.batch(l, s, rows), labels: s.Labels.Select(rows), rows: len(rows)}
 }
 

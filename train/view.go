@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -128,23 +127,6 @@ func (v GraphView) Normalised(norm graph.Norm) *graph.CSR {
 		v.normed[k] = graph.Normalise(v.Adj, v.Degree, norm)
 	}
 	return v.normed[k]
-}
-
-// SampledEdges returns what layer l's neighbours of the nodes of s are sampled from: edges, or if these have types
-// those of each relation. reads reports whether any layer reads the columns of edges.
-func (v GraphView) SampledEdges(s *shard.Shard, l *nn.Layer, edges *graph.CSR, reads bool) *sample.InEdges {
-	if l.Spec.Relations > 0 {
-		edges = graph.Normalise(v.Typed, v.Typed.Degrees(), l.Edges)
-	}
-	if !reads && edges.Edge != nil {
-		plain := *edges
-		plain.Edge = nil
-		edges = &plain
-	}
-	conv, _ := nn.ConvolutionNamed(l.Spec.Conv)
-	e := sample.NewEdges(edges, s.Global, l.Edges == graph.GCN || l.Edges == graph.Loops, conv.Linear)
-	e.Relations, e.EdgeX, e.Reached = l.Spec.Relations, s.EdgeX, l.Conv.Reached
-	return e
 }
 
 // InductiveView returns the graph without its validation and test nodes: their edges are gone on both sides, and the

@@ -41,7 +41,7 @@ var frozenPlans = []struct {
 	{"retexo gcn few bytes", "sites", []int{1, 2, 4},
 		[]string{"--rows", "int4", "--sums", "int16", "--updates", "int8"}},
 	{"retexo sage-pool inductive", "sites", []int{1, 2, 3, 4}, []string{"--model", "sage-pool", "--inductive",
-		"--neighbours", "4", "--rows", "bf16", "--patience", "5", "--keep-last", "--lr", "0.003"}},
+		"--rows", "bf16", "--patience", "5", "--keep-last", "--lr", "0.003"}},
 	{"retexo gcn secure sums", "sites", []int{3, 4}, []string{"--lr", "0.003", "--secure-sums", "on"}},
 	{"retexo sage several", "several", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "raw"}},
 	{"retexo sage prices", "prices", []int{1, 2, 4}, []string{"--model", "sage", "--encoder", "raw"}},
