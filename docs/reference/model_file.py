@@ -2,8 +2,8 @@
 
     python3 model_file.py model.safetensors data/cora > predictions.csv
 
-It is written from model-file.md alone and is the proof that the page is complete: a test compares its output with
-that of `heddle predict` for every convolution and encoder. Equation numbers are those of the page.
+It is model-file.md in NumPy, whose equations it numbers; the page leaves rounding and hashing to it. A test compares
+its output with `heddle predict` for every convolution and encoder.
 """
 import csv
 import hashlib
