@@ -1,5 +1,5 @@
 // Package section reads and writes section files: lists of named arrays behind a header and a
-// table, as docs/reference/file-format.md draws them. The kind and the sections determine every
+// table, as docs/reference/file-format.md describes them. The kind and the sections determine every
 // byte, so that what is read and written again is the same file.
 package section
 
