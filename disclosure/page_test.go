@@ -21,14 +21,15 @@ const (
 
 <!-- generated: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure -->
 
-The tables come from the lists that ~heddle check~ and ~peer approve~ show. A site refuses to send a sum or row that
-its list does not have, or that is wider, in another format or more frequent. With phones, and for links by
-mini-batch without ~round_steps~, the list is shown and not enforced.
+~heddle check~ and ~peer approve~ show these lists for your plan. A site refuses to send a sum or row that its list does
+not have, or that is wider, in another format or more frequent. With phones, and for links by mini-batch without
+~round_steps~, the list is shown and not enforced.
 
 ## Who receives what
 
-- **Rows** of a node go to each site with an edge from it. With mini-batch, and for links with ~negatives_from: all~, any
-  site can read any row. A site may request sums of several rows instead; two sums that differ by a node reveal its row.
+- **Rows** of a node go to each site with an edge from it. With mini-batch, and for links with
+  ~negatives_from: all~, any site can read any row. A site may request sums of several rows instead; two sums that differ
+  by a node reveal its row.
 - **Sums** go to every site as a total. Secure sums, the default for 3 to 64 sites, hide each site's part unless all
   others pool what they know. In clear sums the first site sees each part, or each site a chunk of long ones. With two
   sites the total less one part is the other part.
@@ -43,12 +44,11 @@ Names are not sent in a run. Labels are sent only by ~label_inputs~ and ~correct
 ~heddle partition~ shows one machine everything. With ~heddle match~ each site makes its own part. Before it connects it
 prints what it sends (~--dry-run~ stops there):
 
-| what | to |
-|---|---|
-| names and kinds of columns, classes and relations; **texts of categories that 10 of its nodes have** (~min_text_count~) | all |
-| sums over each column; of a type that only one site has, **its own figures** | all |
-| numbers of nodes, edges, splits and halo rows; a digest | all |
-| for each edge to another site **the name of its end there**, later the edge | its owner |
+- to all: names and kinds of columns, classes and relations, and **texts of categories that 10 of its nodes have**
+  (~min_text_count~);
+- to all: sums over each column, which are **its own figures** of a type that only this site has;
+- to all: numbers of nodes, edges, splits and halo rows, and a digest;
+- to the owner of the other end of each edge **the name of its end there**, later the edge.
 
 A site can learn whether a name is a node elsewhere. The audit log counts questions; above ten unknown names
 (~--max-unknown~) there is no answer. Remove sensitive columns (~--ignore~).
@@ -72,8 +72,8 @@ A site can learn whether a name is a node elsewhere. The audit log counts questi
 
 ## The lists
 
-They are of one of three sites, with 5 classes and 100 features: numbers of a node (rows, in *italics*) or of a part
-(sums), × times at most if more than once. A numeric target has sums of targets instead of label counts.
+One of three sites with 5 classes and 100 features sends these. Rows, in *italics*, have numbers of a node, sums numbers
+of a part; × is how often at most. A numeric target has sums of targets instead of label counts.
 `
 	pageTail = `
 ## Other messages
@@ -87,9 +87,9 @@ They are of one of three sites, with 5 classes and 100 features: numbers of a no
 
 ## What stays
 
-Every site has the model file: parameters, components, class means, encodings, names of classes and columns. It can be
-queried. Nothing limits membership inference. Without features, means show how many training nodes of a class are near
-each node: with its edges, the label follows. Checkpoints have neighbours' rows; ~peer join~ keeps them.
+Every site has the model file and can query it ([what stays](../explanation/privacy.md#what-stays-afterwards)). Nothing
+limits membership inference. Without features, means show how many training nodes of a class are near each node: with its
+edges, the label follows.
 `
 )
 
@@ -211,39 +211,51 @@ func messagesOf(t *testing.T, run listedRun) (all []listedMessage) {
 
 // TestWhatLeavesPage keeps docs/reference/what-leaves.md what the lists of messages have. HEDDLE_WRITE=1 writes it.
 func TestWhatLeavesPage(t *testing.T) {
-	tables, senders := make([][]listedMessage, len(listed)), map[string]int{}
+	tables, senders := make([][]listedMessage, len(listed)), map[string][]string{} // "L links": method and when
 	for k, section := range listed {
 		for _, run := range section.runs {
 			for _, m := range messagesOf(t, run) {
 				if !slices.ContainsFunc(tables[k], m.alike) {
 					tables[k] = append(tables[k], m)
-					senders[m.key()]++
+					senders[m.key()] = append(senders[m.key()], section.title[:1]+" "+m.when)
 				}
 			}
 		}
 	}
 	b := bytes.NewBufferString(strings.ReplaceAll(pageHead, "~", "`"))
+	b.WriteString("\n### Several methods\n\nBefore training, in it, and of the final model: by class means (C), " +
+		"layer-wise (L), full batch (F) and\nmini-batch (M). Sizes are for the first of them.\n\n| message | numbers | reveals | by |\n|---|---|---|---|\n")
 	known := map[string]bool{}
-	table := func(title, intro string, messages []listedMessage, common bool) {
-		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| message | numbers | reveals |\n|---|---|---|\n", title, intro)
-		var above []string
-		for _, m := range messages {
-			switch {
-			case (senders[m.key()] == len(listed)) != common:
-			case known[m.key()]:
-				above = append(above, m.name())
-			default:
-				known[m.key()] = true
+	for _, table := range tables {
+		for _, m := range table {
+			all := senders[m.key()]
+			if len(all) < 2 || known[m.key()] {
+				continue
+			}
+			known[m.key()] = true
+			alike := !slices.ContainsFunc(all, func(s string) bool { return s[1:] != all[0][1:] })
+			by := ""
+			for _, s := range all {
+				if by += s[:1]; !alike && s[2:] != "" {
+					by += " (" + s[2:] + ") "
+				}
+			}
+			if !alike {
+				m.when = ""
+			} else if len(all) == len(listed) {
+				by = "all"
+			}
+			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", m.name(), m.size(), m.reveals(t), strings.TrimSpace(by))
+		}
+	}
+	for k, section := range listed {
+		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| message | numbers | reveals |\n|---|---|---|\n", section.title,
+			section.intro)
+		for _, m := range tables[k] {
+			if !known[m.key()] {
 				fmt.Fprintf(b, "| %s | %s | %s |\n", m.name(), m.size(), m.reveals(t))
 			}
 		}
-		if len(above) > 0 {
-			fmt.Fprintf(b, "\nAlso, as above: %s.\n", strings.Join(above, "; "))
-		}
-	}
-	table("Every method", "Before training and of the final model.", tables[0], true)
-	for k, section := range listed {
-		table(section.title, section.intro, tables[k], false)
 	}
 	b.WriteString(strings.ReplaceAll(pageTail, "~", "`"))
 	const page = "../docs/reference/what-leaves.md"
