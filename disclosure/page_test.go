@@ -28,8 +28,8 @@ not have, or that is wider, in another format or more frequent. With phones, and
 ## Who receives what
 
 - **Rows** of a node go to each site with an edge from it. With mini-batch, and for links with
-  ~negatives_from: all~, any site can read any row. A site may request sums of several rows instead; two sums that differ
-  by a node reveal its row.
+  ~negatives_from: all~, any site can read any row. A site may request sums of several rows instead; two sums that
+  differ by a node reveal its row.
 - **Sums** go to every site as a total. Secure sums, the default for 3 to 64 sites, hide each site's part unless all
   others pool what they know. In clear sums the first site sees each part, or each site a chunk of long ones. With two
   sites the total less one part is the other part.
@@ -88,8 +88,8 @@ of a part; × is how often at most. A numeric target has sums of targets instead
 ## What stays
 
 Every site has the model file and can query it ([what stays](../explanation/privacy.md#what-stays-afterwards)). Nothing
-limits membership inference. Without features, means show how many training nodes of a class are near each node: with its
-edges, the label follows.
+limits membership inference. Without features, means show how many training nodes of a class are near each node: with
+its edges, the label follows.
 `
 )
 
