@@ -23,7 +23,6 @@ import (
 //
 //	yaml     name in a plan file; the flag has dashes in place of underscores, unless the tag flag
 //	         names it
-//	group    section of help and reference page; default: that of the setting before
 //	help     noun phrase of at most 60 characters
 //	default  value, which Defaults adapts to method and model
 //	choices  accepted texts, in which K is a number; those of model are the table of convolutions
@@ -46,34 +45,34 @@ type Plan struct {
 	// closed form. layer-wise trains layer after layer and sends boundary rows once a layer. full-batch trains all
 	// layers at once, with the same result for any number of peers. mini-batch trains on sampled batches. The last two
 	// are for the machines of one owner: boundary rows are sent in every epoch.
-	Method string `yaml:"method" group:"model" default:"class-means" rule:"policy.methods" help:"way to train"`
+	Method string `yaml:"method" default:"class-means" rule:"policy.methods" help:"way to train"`
 	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. auto takes the labels
 	// of the data set; classification makes its numbers classes, regression makes them targets. links:RELATION,…
 	// predicts only these relations, each as NAME with the reverse "NAME (inverse)", or as NAME=REVERSE. Edges that are
 	// held out are taken out of the reverse as well. Without a method, links are learned by layer-wise.
-	Task Task `yaml:"task" default:"auto" help:"auto, classification, regression, links[:RELATION,…]"`
+	Task Task `yaml:"task" default:"auto" help:"what is predicted (auto, classification, regression, links)"`
 	// Norm that divides each node's features before training. l1 is the sum of absolute values, l2 the Euclidean
 	// length. auto is none for a numeric target. With class-means it is else l2, or with up to 64 columns whichever
 	// validates better. With other methods it is l2 for more than 64 columns without a value below 0. Most nodes must
 	// then have two or more values other than 0, in at most half of the columns; a sum over the sites counts them. With
 	// init it is the norm of the model file.
-	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
+	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm by which each node's features are divided"`
 	// The class of two that average precision, the threshold and all other figures of one class are of. By default it
 	// is the class of fewer training nodes at all sites, or the second one if both have as many.
-	Positive string `yaml:"positive" default:"" help:"class of two that figures are of (default: the rarer)"`
+	Positive string `yaml:"positive" default:"" help:"positive class of two (default: the rarer)"`
 	// What the threshold between two classes is chosen for, on the validation nodes. f1, recall@precision=P or
 	// precision@recall=R, of the positive class, reached on the validation nodes. P and R are the least accepted. If
 	// nodes have several classes, each class has its own threshold. By default the more probable class is predicted, or
 	// each class that is more probable than not.
-	Threshold string `yaml:"threshold" default:"" help:"goal of the threshold of two, or of several classes"`
+	Threshold string `yaml:"threshold" default:"" help:"objective for choosing the decision threshold"`
 	// What a training label of a class counts in the loss, as CLASS=WEIGHT. balanced weights each class by the inverse
 	// of its fraction of the training labels. Other classes count 1. If nodes have several classes it is the weight of
 	// the class's own decision, and class-means takes none. On a command line it may be a file of lines CLASS,WEIGHT.
-	ClassWeights []string `yaml:"class_weights" default:"" help:"balanced, or weights of classes, CLASS=WEIGHT"`
+	ClassWeights []string `yaml:"class_weights" default:"" help:"weights of classes, CLASS=WEIGHT or balanced"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
-	Inductive bool `yaml:"inductive" to:"Inductive" help:"training without validation and test nodes"`
+	Inductive bool `yaml:"inductive" to:"Inductive" help:"train without validation and test nodes"`
 	// Metric by which the validation nodes choose the best model. The default is accuracy, or micro-f1 if a node may
 	// have several classes. It is auc if the rarer of two classes has under a quarter of the training labels, without
 	// phones. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan then ends
@@ -88,19 +87,19 @@ type Plan struct {
 	FullBatch  FullBatchSection  `yaml:"full_batch"`
 	MiniBatch  MiniBatchSection  `yaml:"mini_batch"`
 
-	// Number format of neighbours' rows on the network. float32 is exact; int8 and int4 share a scale per row or
+	// Number format of neighbors' rows on the network. float32 is exact; int8 and int4 share a scale per row or
 	// column. With epsilon rows are whole numbers, sent as float32.
-	Rows string `yaml:"rows" group:"what travels" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows on the network"`
-	// Compression of neighbours' rows on the network.
-	Compress string `yaml:"compress" experimental:"true" default:"none" choices:"none, zstd" help:"compression of rows on the network"`
+	Rows string `yaml:"rows" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows that are sent"`
+	// Compression of neighbors' rows on the network.
+	Compress string `yaml:"compress" experimental:"true" default:"none" choices:"none, zstd" help:"compression of rows that are sent"`
 
 	// Number of peers. -1 takes the number of parts of a partition on disk. Without one it takes the number of sites,
 	// if the graph has a site column and policy is auto or by-column, else 4.
-	Peers int `yaml:"peers" group:"network" only:"train" default:"-1" bounds:"[1, )" help:"number of peers (-1 = as the data have it)"`
+	Peers int `yaml:"peers" only:"train" default:"-1" bounds:"[1, )" help:"number of sites (default: as in the data, else 4)"`
 	// Which peer owns which node. random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if
 	// the graph has a site column of 2 to 64 sites and peers is -1 or as many. Otherwise it is random, or with
 	// full-batch and mini-batch multilevel, or restream:5 beyond 20 million stored edges.
-	Policy string `yaml:"policy" only:"train" default:"auto" help:"partitioning policy"`
+	Policy string `yaml:"policy" only:"train" default:"auto" help:"which site gets which node, as random or by-column"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
 	Transport string `yaml:"transport" only:"train" experimental:"true" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
 	// Protocol of the connections. noise is TCP without TLS, ws is WebSocket. auto takes the fastest for each pair of
@@ -111,13 +110,13 @@ type Plan struct {
 	Link string `yaml:"link" only:"train" local:"true" help:"simulated slower network, as latency=50ms,rate=5Mbit"`
 	// Runs that follow one another. The first run has the seed, each other one the next seed. The model is from the run
 	// that validates best. An approval of the plan covers all runs, and what leaves a site leaves it in each.
-	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, by the next seeds"`
+	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, each with the next seed"`
 	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
 	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
 	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, in addition to the roster's. They end in /p2p/ID.
-	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay; may be repeated"`
+	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay (may be repeated)"`
 	// When phones take part: as soon as the app on them reports all that is named. idle means that nobody uses the
 	// phone. Other peers do not read this.
 	PhoneWhen string `yaml:"phone_when" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
@@ -130,10 +129,10 @@ type Plan struct {
 type ClassMeansSection struct {
 	// Aggregations of the features. 0 uses each node's own features only, and no row is sent. With epsilon or phones
 	// the default is 2.
-	Hops int `yaml:"hops" group:"class means" default:"6" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations of the features"`
+	Hops int `yaml:"hops" default:"6" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations of the features"`
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.
-	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" experimental:"true" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"rounds of class means at most; 0: auto"`
+	ClassRounds int `yaml:"class_rounds" to:"ClassRounds" experimental:"true" default:"0" bounds:"[0, 20]" rule:"policy.max_rounds" help:"most rounds of class means (0 = auto)"`
 	// What a round after the first learns from: labels takes the class means of soft labels, residual
 	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
 	// training, or a node may have several classes.
@@ -144,7 +143,7 @@ type ClassMeansSection struct {
 	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
 	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
 	// residual, else 64 (0 with epsilon).
-	RandomFeatures int `yaml:"random_features" to:"Random" experimental:"true" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round; -1: auto"`
+	RandomFeatures int `yaml:"random_features" to:"Random" experimental:"true" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round (-1 = auto)"`
 	// What is added to the variance of each feature, in units of their mean, before class means are
 	// divided by it.
 	Shrink float32 `yaml:"shrink" to:"Shrink" experimental:"true" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
@@ -154,16 +153,16 @@ type ClassMeansSection struct {
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" experimental:"true" default:"true" help:"coarser rows of nodes with few values"`
 
 	// Differential privacy of edges (0 = no noise). Nobody who sees what leaves a site, or the model, can detect an
-	// edge better than this ε and delta allow. Each node's sum of its neighbours' rows has noise, in hops separate
+	// edge better than this ε and delta allow. Each node's sum of its neighbors' rows has noise, in hops separate
 	// rounds, and nothing else is learned from edges.
-	Epsilon float64 `yaml:"epsilon" group:"privacy" to:"Epsilon" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"privacy of edges: epsilon of the run; 0: none"`
+	Epsilon float64 `yaml:"epsilon" to:"Epsilon" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"differential privacy of edges (0 = none)"`
 	// Probability with which the guarantee of epsilon may fail. Choose it well below one over the number of edges.
-	Delta float64 `yaml:"delta" to:"Delta" when:"epsilon" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"delta of epsilon"`
+	Delta float64 `yaml:"delta" to:"Delta" when:"epsilon" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"probability that the guarantee of epsilon fails"`
 
 	// Phones that may take part (0 = none). No list names them, and each has its own graph. They send shares of their
 	// numbers to the members with leaf_addresses (docs/explanation/phones.md). Settings that are auto then take what a
 	// phone can send.
-	Leaves   int `yaml:"phones" group:"phones" only:"join" default:"0" bounds:"[0, 4194304]" help:"phones that may take part as leaves; 0: none"`
+	Leaves   int `yaml:"phones" only:"join" default:"0" bounds:"[0, 4194304]" help:"most phones that take part (0 = none)"`
 	LeafSums `when:"phones"`
 	Federation
 }
@@ -171,15 +170,15 @@ type ClassMeansSection struct {
 // LeafSums holds what else a run with phones has.
 type LeafSums struct {
 	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.
-	LeastLeaves int `yaml:"least_leaves" only:"join" experimental:"true" default:"20" bounds:"[2, 4194304]" help:"leaves that a sum must have, or it has none"`
+	LeastLeaves int `yaml:"least_leaves" only:"join" experimental:"true" default:"20" bounds:"[2, 4194304]" help:"fewest phones of a sum"`
 	// Leaves with which a sum closes at once; 0: as many as there may be.
-	LeafQuorum int `yaml:"leaf_quorum" only:"join" experimental:"true" default:"0" bounds:"[0, 4194304]" help:"leaves with which a sum closes; 0: all of leaves"`
+	LeafQuorum int `yaml:"leaf_quorum" only:"join" experimental:"true" default:"0" bounds:"[0, 4194304]" help:"phones with which a sum closes (0 = all)"`
 	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
-	LeafWait time.Duration `yaml:"leaf_wait" only:"join" experimental:"true" default:"1m0s" bounds:"[10ms, 20m]" help:"wait of a sum for leaves"`
+	LeafWait time.Duration `yaml:"leaf_wait" only:"join" experimental:"true" default:"1m0s" bounds:"[10ms, 20m]" help:"how long a sum waits for phones"`
 	// Whether nodes of leaves have edges to those of other leaves and of the members with leaf_addresses, which these
-	// members know: so a leaf may be one node of their graph. Sums of neighbours' rows then cross between leaves and
+	// members know: so a leaf may be one node of their graph. Sums of neighbors' rows then cross between leaves and
 	// members.
-	LeafEdges bool `yaml:"leaf_edges" only:"join" experimental:"true" default:"false" help:"edges of leaves' nodes, which the sites know"`
+	LeafEdges bool `yaml:"leaf_edges" only:"join" experimental:"true" default:"false" help:"use edges between phones, which the sites know"`
 }
 
 // Federation holds the settings of the methods that are made for sites that may not pool their data: class-means and
@@ -187,18 +186,18 @@ type LeafSums struct {
 type Federation struct {
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
 	// or whichever takes fewer bytes (auto).
-	Exchange string `yaml:"exchange" group:"what travels" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
+	Exchange string `yaml:"exchange" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
 	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
 	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
 	// int8 for up to 8 peers with encoder classes, else int16. Sums over each class are int16 from 5,000
 	// training labels on, if the target is soft labels.
 	Sums string `yaml:"sums" to:"Sums" when:"encoder=pca" experimental:"true" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
-	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class with a mean"`
+	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class that sends a mean"`
 	// Whether sums over the peers are secure. Each pair of peers hides its parts by masks that cancel in the sum, so
 	// nobody sees a single part. With auto they are secure from 3 peers on; 64 is the most. With two, each peer sees
 	// the other's part in any case. Keys come from X25519 and ML-KEM-768.
-	SecureSums string `yaml:"secure_sums" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"sums whose parts nobody sees, of 3 to 64 peers"`
+	SecureSums string `yaml:"secure_sums" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"secure aggregation, of 3 to 64 peers"`
 }
 
 // LayerWiseSection holds the settings of training one layer after the other.
@@ -207,12 +206,12 @@ type LayerWiseSection struct {
 	// leading components; these rows reveal features, and the log warns. K is at most half the columns, and the default
 	// keeps fewer if there are fewer. With +classes also the logits of three rounds of class means, if each node has
 	// one of at most 50 classes and inductive is false. The last one, mlp, is a hidden layer that is trained first.
-	Encoder Encoder `yaml:"encoder" group:"model" default:"pca:128+classes" choices:"raw, mlp, pca:K, pca:K+classes" rule:"policy.encoders" help:"encoding of a node's features"`
+	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" choices:"raw, mlp, pca:K, pca:K+classes" rule:"policy.encoders" help:"encoding of a node's features"`
 	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
 	LayerOutput string `yaml:"layer_output" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	Gradient
 	// Optimizer steps between two sums. 1 gives the model of training on pooled data.
-	LocalSteps int `yaml:"local_steps" group:"training" to:"LocalSteps" default:"1" bounds:"[1, 1000000]" help:"optimiser steps between two reductions"`
+	LocalSteps int `yaml:"local_steps" to:"LocalSteps" default:"1" bounds:"[1, 1000000]" help:"optimizer steps between two sums"`
 	// Whether the model has all layers, even if it validates better without the last ones. Otherwise it
 	// ends with the layer that validates best.
 	KeepLast bool `yaml:"keep_last" to:"KeepLast" experimental:"true" help:"all layers, even if fewer validate better"`
@@ -222,14 +221,14 @@ type LayerWiseSection struct {
 	// agree on first. What rounding leaves out, a peer adds to its next part (error feedback; Karimireddy et al., ICML
 	// 2019). Type int8 is made for up to 8 peers and takes up to 63; int4 takes up to 7. With auto it is int8 for up to
 	// 8 peers, else int16.
-	Updates string `yaml:"updates" group:"what travels" to:"Updates" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
+	Updates string `yaml:"updates" to:"Updates" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
 	Federation
 }
 
 // Gradient holds the settings that the methods share whose layers are trained by gradient steps: all but class means.
 type Gradient struct {
 	// The graph convolution. rgcn, rsage and rgat read typed edges. gine and gatv2 read columns of edges.
-	Model string `yaml:"model" group:"model" default:"gcn" help:"graph convolution"`
+	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
 	// Number of graph layers. With full-batch and mini-batch a linear layer follows them for a numeric target, except
 	// with appnp, sign and mlp.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
@@ -242,7 +241,7 @@ type Gradient struct {
 	// Number of attention heads.
 	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
 	// Whether a layer's input is added to its output.
-	Residual bool `yaml:"residual" help:"residual connections"`
+	Residual bool `yaml:"residual" help:"add a layer's input to its output"`
 	// Model file from whose parameters training starts, instead of random ones. SHA-256 of the file; on a command line
 	// the file itself. Its layers, classes and columns must be the run's, and every site needs the file. Encoder pca
 	// keeps its components. With layer-wise and layer_output hidden each layer but the last starts under a new head.
@@ -251,9 +250,9 @@ type Gradient struct {
 	Links `when:"task=links"`
 
 	// Optimizer.
-	Solver string `yaml:"solver" group:"training" default:"adam" choices:"adam, adamw, sgd" help:"optimiser"`
+	Solver string `yaml:"solver" default:"adam" choices:"adam, adamw, sgd" help:"optimizer"`
 	// Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
-	Rounds int `yaml:"rounds" to:"Rounds" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"rounds of a layer, or epochs, at most"`
+	Rounds int `yaml:"rounds" to:"Rounds" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"most rounds of a layer, or epochs"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" default:"0.01" bounds:"(0, )" help:"learning rate"`
 	// Weight decay. adam and sgd add it to the gradient, adamw shrinks the weights. The default is 0.005 if full-batch
@@ -271,7 +270,7 @@ type Gradient struct {
 	// Probability that an attention weight is left out of a step.
 	AttentionDropout float32 `yaml:"attention_dropout" when:"model=attention" experimental:"true" default:"0" bounds:"[0, 1)" help:"dropout probability of attention weights"`
 	// Rounds without a better validation metric after which a layer, or the training, ends (0 = never).
-	Patience int `yaml:"patience" to:"Patience" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer"`
+	Patience int `yaml:"patience" to:"Patience" default:"0" bounds:"[0, )" help:"rounds without improvement that end a layer (0 = never)"`
 	// Rounds from one validation to the next.
 	EvalEvery int `yaml:"eval_every" to:"EvalEvery" experimental:"true" default:"1" bounds:"[1, )" help:"rounds from one validation to the next"`
 	// Rounds between two checkpoints. 0 writes one only at the end of each layer.
@@ -283,7 +282,7 @@ type Links struct {
 	// Score of a pair of nodes by their hidden rows. It is the inner product (dot), one with a learned weight for each
 	// column and relation (distmult), or a hidden layer over the products of the columns (mlp). All score a pair alike
 	// in both directions.
-	Decoder string `yaml:"decoder" group:"links" default:"dot" choices:"dot, distmult, mlp" help:"how two rows make the score of a link"`
+	Decoder string `yaml:"decoder" default:"dot" choices:"dot, distmult, mlp" help:"how two rows give the score of a link"`
 	// Fractions of the links that validate and test. No message runs along these links, in either direction.
 	LinkHoldout []float64 `yaml:"link_holdout" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
 	// Split of links by time, COLUMN:T1:T2, instead of link_holdout. COLUMN is a column of the edges with numbers or
@@ -292,17 +291,17 @@ type Links struct {
 	LinkTime string `yaml:"link_time" help:"split of links by time, COLUMN:T1:T2"`
 	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
 	// another node of the other end's type that it is not linked with.
-	Negatives int `yaml:"negatives" experimental:"true" default:"1" bounds:"[1, 1000]" help:"pairs drawn for each link of a step"`
+	Negatives int `yaml:"negatives" experimental:"true" default:"1" bounds:"[1, 1000]" help:"random pairs for each link of a step"`
 	// Where drawn pairs come from, with layer-wise near: all nodes, so that any number of peers trains the same model
 	// and the hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
 	// so that only rows travel that travel anyway.
-	NegativesFrom string `yaml:"negatives_from" experimental:"true" default:"all" choices:"all, near" help:"nodes that pairs are drawn from: all, or near"`
+	NegativesFrom string `yaml:"negatives_from" experimental:"true" default:"all" choices:"all, near" help:"nodes that random pairs are from"`
 }
 
 // JointLayers holds the settings of the methods that train all layers at once.
 type JointLayers struct {
 	// Normalization after each layer but the last. layer is by row, batch by column over all nodes.
-	Norm string `yaml:"norm" group:"model" default:"none" choices:"none, layer, batch" help:"normalisation after hidden layers"`
+	Norm string `yaml:"norm" default:"none" choices:"none, layer, batch" help:"normalization after hidden layers"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
 	Alpha float32 `yaml:"alpha" when:"model=restart" experimental:"true" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
@@ -312,7 +311,7 @@ type JointLayers struct {
 	Gradient
 	// Rows that a peer keeps although it could fetch them again. A number without a unit is in MiB. With mini-batch it
 	// is the most for two groups of batches, if group is 0; 0 is then 1024.
-	Memory Mebibytes `yaml:"memory" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"rows to hold in memory, as 4GiB (0 = no limit)"`
+	Memory Mebibytes `yaml:"memory" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"most memory for kept rows, as 4GiB (0 = no limit)"`
 }
 
 // FullBatchSection holds the settings of training all layers at once on the whole graph.
@@ -320,22 +319,22 @@ type FullBatchSection struct {
 	// Encoding of a node's own features. raw takes features as they are. With embedding:K they are mapped to K columns,
 	// and each node without features has a row of K numbers that only its peer learns and keeps. A node that comes
 	// later has the bias of the map instead.
-	Encoder Encoder `yaml:"encoder" group:"model" default:"raw" choices:"raw, embedding:K" rule:"policy.encoders" help:"encoding of a node's features"`
+	Encoder Encoder `yaml:"encoder" default:"raw" choices:"raw, embedding:K" rule:"policy.encoders" help:"encoding of a node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
 	LabelInputs float32 `yaml:"label_inputs" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
 	// Steps in which the training labels correct and smooth the logits of the trained model (Correct &
 	// Smooth); 0: none.
-	CorrectSmooth int `yaml:"correct_smooth" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training"`
-	// Weight of the neighbours when errors spread in Correct & Smooth.
+	CorrectSmooth int `yaml:"correct_smooth" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training (0 = none)"`
+	// Weight of the neighbors when errors spread in Correct & Smooth.
 	CorrectAlpha float32 `yaml:"correct_alpha" when:"correct_smooth" experimental:"true" default:"0.9" bounds:"[0, 1)" help:"spread of errors in Correct & Smooth"`
-	// Weight of the neighbours when labels spread in Correct & Smooth.
+	// Weight of the neighbors when labels spread in Correct & Smooth.
 	SmoothAlpha float32 `yaml:"smooth_alpha" when:"correct_smooth" experimental:"true" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
 	JointLayers
 	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
 	// or whichever takes fewer bytes (auto).
-	Exchange string `yaml:"exchange" group:"what travels" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
-	// How neighbours' rows are fetched: sar drops them and fetches them again for the gradient, sa
+	Exchange string `yaml:"exchange" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
+	// How neighbors' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
 	Fetch string `yaml:"fetch" to:"Fetch" experimental:"true" default:"auto" choices:"sar, sa, oneshot, auto" help:"fetching of other peers' rows"`
 	// Order in which rows are summed: fixed yields the same bits in every run.
@@ -349,23 +348,23 @@ type MiniBatchSection struct {
 	JointLayers
 	// Training labels of a step, of all peers together. Each peer computes its own nodes. For links it is the mean
 	// number of links of a step, each at both ends.
-	BatchSize int `yaml:"batch_size" group:"sampling" to:"BatchSize" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
+	BatchSize int `yaml:"batch_size" to:"BatchSize" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
 	// In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number serves all layers;
 	// -1 takes every edge. With typed edges it is the number for each relation.
-	Fanouts []int `yaml:"fanouts" default:"10" bounds:"[-1, 1048576]" help:"in-edges sampled of a node in each hop; -1: all"`
+	Fanouts []int `yaml:"fanouts" default:"10" bounds:"[-1, 1048576]" help:"sampled in-edges of a node in each hop (-1 = all)"`
 	// How the neighbours of a batch are sampled. neighbour samples the in-edges of each node separately. LABOR-0
 	// (labor) samples as many on average, by numbers that all nodes of a hop share, so that fewer distinct nodes are
 	// read.
 	Sampler string `yaml:"sampler" to:"Sample.Kind" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
 	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then
 	// counts these: on a large graph a run continues from within an epoch. Batches do not depend on it.
-	RoundSteps int `yaml:"round_steps" to:"RoundSteps" experimental:"true" default:"0" bounds:"[0, 1073741824]" help:"steps of a round; 0: an epoch"`
+	RoundSteps int `yaml:"round_steps" to:"RoundSteps" experimental:"true" default:"0" bounds:"[0, 1073741824]" help:"steps of a round (0 = an epoch)"`
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
 	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
-	Group int `yaml:"group" to:"Group" experimental:"true" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once; 0: auto"`
+	Group int `yaml:"group" to:"Group" experimental:"true" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once (0 = auto)"`
 	// Features of other peers' nodes that a peer keeps for the next batches. A number without a unit is in MiB. The
 	// model does not depend on it.
-	FeatureCache Mebibytes `yaml:"feature_cache" default:"64" bounds:"[0, 1048576]" local:"true" help:"other peers' features to keep, as 64MiB (0 = none)"`
+	FeatureCache Mebibytes `yaml:"feature_cache" default:"64" bounds:"[0, 1048576]" local:"true" help:"memory for other peers' features, as 64MiB (0 = none)"`
 }
 
 // Member is one site of a run.

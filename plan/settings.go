@@ -25,7 +25,6 @@ import (
 type Setting struct {
 	Name    string   // in a plan file
 	Flag    string   // without dashes in front
-	Group   string   // section of help and reference
 	Help    string   // noun phrase
 	Type    string   // text, integer, number, true or false, duration, list
 	Default string   // as the tag has it; Defaults adapts it to method and model
@@ -77,8 +76,8 @@ func named(all []Setting, name string) int {
 
 // declaration reads the tags of Plan for one method.
 type declaration struct {
-	method, group string
-	all           []Setting
+	method string
+	all    []Setting
 }
 
 // read adds the settings of a struct that lies in as the fields section, when and field of in say.
@@ -101,10 +100,8 @@ func (d *declaration) read(of reflect.Type, in Setting) {
 		if s.Help == "" {
 			continue // Members, and what holds settings
 		}
-		d.group = cmp.Or(f.Tag.Get("group"), d.group)
 		s.Flag = cmp.Or(f.Tag.Get("flag"), strings.ReplaceAll(s.Name, "_", "-"))
-		s.Group, s.Type, s.Only, s.to, s.Default = d.group, typeName(f.Type), f.Tag.Get("only"), f.Tag.Get("to"),
-			f.Tag.Get("default")
+		s.Type, s.Only, s.to, s.Default = typeName(f.Type), f.Tag.Get("only"), f.Tag.Get("to"), f.Tag.Get("default")
 		s.Choices, s.Rules, s.bounds = listOf(f.Tag.Get("choices")), strings.Fields(f.Tag.Get("rule")),
 			parseInterval(f.Tag.Get("bounds"))
 		s.Local, s.Experimental = f.Tag.Get("local") == "true", f.Tag.Get("experimental") == "true"

@@ -21,7 +21,7 @@ func TestHelpIsShort(t *testing.T) {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			text := f.Usage
 			if cli.IsSetting(f) {
-				text, _, _ = strings.Cut(text, ":")
+				text, _, _ = strings.Cut(text, " (")
 			}
 			if n := len([]rune(text)); n > 60 || strings.HasSuffix(text, ".") {
 				t.Errorf("%s --%s: help must be a phrase of at most 60 characters (got %d: %q)", c.CommandPath(),
@@ -58,7 +58,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestHelpFits: help is at most 80 columns wide, but for the default path of a key, and examples stay commands.
+// TestHelpFits: help is at most 80 columns wide and 48 lines long, except for the default path of a key, and for train
+// 40 lines. Examples stay commands.
 func TestHelpFits(t *testing.T) {
 	t.Parallel()
 	config, err := os.UserConfigDir()
@@ -72,6 +73,9 @@ func TestHelpFits(t *testing.T) {
 			if n := len([]rune(line)); n > 80 && !strings.Contains(line, config) {
 				t.Errorf("%s --help: a line of %d columns: %s", c.CommandPath(), n, line)
 			}
+		}
+		if n, most := strings.Count(help, "\n"), map[bool]int{true: 40, false: 48}[c.Name() == "train"]; n > most {
+			t.Errorf("%s --help: %d lines must be at most %d:\n%s", c.CommandPath(), n, most, help)
 		}
 		plain := func(text string) string {
 			return strings.Join(strings.Fields(strings.ReplaceAll(text, "\\\n", "")), " ")
@@ -91,25 +95,33 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// TestHelpShowsEveryFlag: no section of settings is left out.
+// TestHelpShowsEveryFlag: --help-all leaves out no flag, and --method has all settings of a method.
 func TestHelpShowsEveryFlag(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"train", "tune", "join", "plan", "partition"} {
+	for _, command := range []string{"train", "compare", "join", "plan", "partition", "import", "match",
+		"predict", "relay"} {
 		root, _ := program.Root(nil)
 		c, _, err := root.Find([]string{command})
 		if err != nil {
 			t.Fatal(err)
 		}
-		help := must(t, command, "--help")
-		if f := c.LocalFlags().Lookup("method"); f != nil { // each method has its own
-			for _, method := range plan.Methods() {
-				help += must(t, command, "--method", method, "--help")
-			}
-		}
+		help := must(t, command, "--help-all")
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if shown := strings.Contains(help, " --"+f.Name+" "); shown == f.Hidden {
-				t.Errorf("peer %s --help: --%s is shown: %t", command, f.Name, shown)
+				t.Errorf("%s --help-all: --%s is shown: %t", command, f.Name, shown)
 			}
 		})
+		if c.LocalFlags().Lookup("method") == nil {
+			continue
+		}
+		for _, method := range plan.Methods() {
+			help := must(t, command, "--method", method, "--help")
+			for _, s := range plan.Settings(method) {
+				shown := strings.Contains(help, " --"+s.Flag+" ")
+				if f := c.LocalFlags().Lookup(s.Flag); f != nil && cli.IsSetting(f) && shown == f.Hidden {
+					t.Errorf("%s --method %s --help: --%s is shown: %t", command, method, s.Flag, shown)
+				}
+			}
+		}
 	}
 }

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/heddle-gnn/heddle/plan"
 )
 
 // helpColumns is how wide help is at most, where its words allow.
@@ -17,9 +21,9 @@ const helpColumns = 80
 // groups.
 func fitHelp(root *cobra.Command, groups [][]string) {
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
-		text := c.Long
-		if text == "" {
-			text = c.Short + "."
+		text := cmp.Or(c.Long, c.Short+".")
+		if isShort(c) {
+			text, _, _ = strings.Cut(text, "\n\n")
 		}
 		fmt.Fprintf(c.OutOrStdout(), "%s\n\n%s", paragraphs(text), c.UsageString())
 	})
@@ -43,9 +47,7 @@ func fitHelp(root *cobra.Command, groups [][]string) {
 				}
 			}
 		}
-		if f := c.LocalFlags(); f.HasAvailableFlags() {
-			fmt.Fprintf(w, "\nFlags:\n%s", flagUsages(f))
-		}
+		writeFlags(w, c)
 		if c.HasAvailableSubCommands() {
 			fmt.Fprintf(w, "\nUse \"%s [command] --help\" for more information about a command.\n", c.CommandPath())
 		}
@@ -62,24 +64,106 @@ type shownValue struct {
 // Type implements pflag.Value.
 func (v shownValue) Type() string { return v.kind }
 
-// flagUsages is the help of flags, without the names of types of Go.
+// commonFlags annotates a command with the flags of its short help.
+const commonFlags = "common flags"
+
+// ShortHelp makes the help of c list these flags in this order, after the first paragraph of its text. --help-all shows
+// everything, and --method NAME --help the settings of a method.
+func ShortHelp(c *cobra.Command, names ...string) {
+	if c.Annotations == nil {
+		c.Annotations = map[string]string{}
+	}
+	c.Annotations[commonFlags] = strings.Join(names, " ")
+}
+
+// helpAll is the value of --help-all, which implies --help.
+type helpAll struct{ flags *pflag.FlagSet }
+
+func (h helpAll) Set(string) error { return h.flags.Set("help", "true") }
+func (helpAll) Type() string       { return "bool" }
+func (helpAll) String() string     { return "" }
+
+// isShort reports whether c's help is short.
+func isShort(c *cobra.Command) bool {
+	return c.Annotations[commonFlags] != "" && !c.Flags().Changed("help-all")
+}
+
+// writeFlags writes the help of c's flags.
+func writeFlags(w io.Writer, c *cobra.Command) {
+	chosen := c.LocalFlags().Lookup("method") // whose settings are shown with those of all methods
+	method := ""
+	if chosen != nil && chosen.Changed && len(plan.Settings(chosen.Value.String())) > 0 {
+		method = chosen.Value.String()
+	}
+	var first settingBlock
+	blocks := []settingBlock{{"Flags", newFlagSet()}}
+	if isShort(c) {
+		for name := range strings.FieldsSeq(c.Annotations[commonFlags]) {
+			if f := c.LocalFlags().Lookup(name); f != nil && !(method != "" && IsSetting(f)) {
+				blocks[0].flags.AddFlag(f)
+			}
+		}
+	} else {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			switch in := f.Annotations[FlagSection]; {
+			case chosen != nil && IsSetting(f):
+			case in == nil:
+				blocks[0].flags.AddFlag(f)
+			default:
+				if first.flags == nil {
+					first = settingBlock{in[0], newFlagSet()}
+				}
+				first.flags.AddFlag(f)
+			}
+		})
+	}
+	if first.flags != nil {
+		blocks = append(blocks, first)
+	}
+	if chosen != nil && (method != "" || !isShort(c)) {
+		blocks = append(blocks, settingBlocks(c, method)...)
+	}
+	for _, b := range blocks {
+		if b.flags.HasAvailableFlags() {
+			fmt.Fprintf(w, "\n%s:\n%s", b.title, flagUsages(b.flags))
+		}
+	}
+	if isShort(c) {
+		fmt.Fprintf(w, "\nAll flags: %s --help-all\n", c.CommandPath())
+	}
+	if isShort(c) && chosen != nil {
+		fmt.Fprintf(w, "Settings of another method: %s --method %s --help\n", c.CommandPath(), plan.LayerWise)
+	}
+}
+
+// newFlagSet returns a set of flags that keeps their order.
+func newFlagSet() *pflag.FlagSet {
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	set.SortFlags = false
+	return set
+}
+
+// flagUsages is the help of flags, without the names of types of Go. A default is written after the choices.
 func flagUsages(set *pflag.FlagSet) string {
 	kinds := map[string]string{"string": "text", "stringArray": "text", "stringSlice": "list", "stringToString": "list",
-		"float64Slice": "list", "float64": "number", "int": "number", "int64": "number", "uint64": "number"}
-	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
-	shown.SortFlags = set.SortFlags
+		"float64Slice": "list", "float64": "number", "int": "number", "int64": "number", "uint64": "number",
+		"func": "text"}
+	shown := newFlagSet()
 	set.VisitAll(func(f *pflag.Flag) {
 		one := *f
-		if kind := kinds[f.Value.Type()]; kind != "" {
-			one.Value = shownValue{f.Value, kind}
-		}
-		if f.DefValue == "[]" || f.DefValue == "0s" {
-			one.DefValue = ""
+		one.Value = shownValue{f.Value, cmp.Or(kinds[f.Value.Type()], f.Value.Type())}
+		value := strings.Replace(f.DefValue, "m0s", "m", 1)
+		if one.DefValue = ""; !strings.Contains(f.Usage, "default") && !slices.Contains(noDefaults, value) {
+			one.Usage += " (default " + value + ")"
+			one.Usage = strings.Replace(one.Usage, ") (default", "; default", 1)
 		}
 		shown.AddFlag(&one)
 	})
 	return shown.FlagUsagesWrapped(helpColumns)
 }
+
+// noDefaults are default values that help does not show.
+var noDefaults = []string{"", "[]", "false", "0", "0s", "-1"}
 
 // writeUsage writes how a command is called, with its examples.
 func writeUsage(w io.Writer, c *cobra.Command) {

@@ -26,10 +26,10 @@ type LaunchFlags struct {
 
 // Bind adds the flags.
 func (l *LaunchFlags) Bind(f *pflag.FlagSet) {
-	f.StringVar(&l.Secret, "secret", "", "file of the shared secret of peers that a scheduler starts")
+	f.StringVar(&l.Secret, "secret", "", "file of the secret shared by peers of one scheduler")
 	Reads(f, "secret")
-	f.IntVar(&l.rank, "rank", -1, "rank of this peer; default: the scheduler's")
-	f.IntVar(&l.ranks, "ranks", 0, "number of peers; default: the scheduler's")
+	f.IntVar(&l.rank, "rank", -1, "rank of this peer (default: the scheduler's)")
+	f.IntVar(&l.ranks, "ranks", 0, "number of peers (default: the scheduler's)")
 	f.StringVar(&l.hosts, "hosts", "", "hosts of all peers, or a name with {rank}")
 	f.IntVar(&l.port, "port", 4001, "port of a host's first peer")
 }

@@ -155,7 +155,7 @@ type Output struct {
 // Bind adds the flags of the files besides the directory.
 func (out *Output) Bind(f *pflag.FlagSet) {
 	f.StringVar(&out.Rows, "embeddings", "", EmbeddingsHelp)
-	f.StringVar(&out.JSON, "json", "", "JSON file for the results; - for standard output")
+	f.StringVar(&out.JSON, "json", "", "JSON file for the results (- = standard output)")
 }
 
 func (out Output) model() string  { return filepath.Join(out.Dir, "model.safetensors") }

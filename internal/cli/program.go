@@ -145,8 +145,8 @@ func (p Program) renamed(root *cobra.Command, text string) string {
 	return text
 }
 
-// explain adds the usage of c, and of each command below it, to errors about their arguments. A
-// command without a check of its arguments takes none.
+// explain adds the usage of c, and of each command below it, to errors about their arguments, and --help-all. A command
+// without a check of its arguments takes none.
 func explain(c *cobra.Command) {
 	check := c.Args
 	if check == nil {
@@ -164,6 +164,8 @@ func explain(c *cobra.Command) {
 		}
 		return fmt.Errorf("%w; usage: %s (see %s --help)", err, c.UseLine(), c.CommandPath())
 	}
+	all := c.Flags().VarPF(helpAll{c.Flags()}, "help-all", "", "help with all flags")
+	all.NoOptDefVal, all.Hidden = "true", true
 	for _, below := range c.Commands() {
 		explain(below)
 	}

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -52,23 +50,25 @@ func BindSettings(f *pflag.FlagSet, command string, wanted func(plan.Setting) bo
 			if s.Only != "" && s.Only != command || !wanted(s) || f.Lookup(s.Flag) != nil {
 				continue
 			}
-			one := f.VarPF(&settingValue{setting: s}, s.Flag, "", "")
-			describe(one, method, s)
+			one := described(&pflag.Flag{Name: s.Flag, Value: &settingValue{setting: s}}, method, s)
 			if one.Hidden = s.Experimental; s.Type == "true or false" {
 				one.NoOptDefVal = "true"
 			}
+			f.AddFlag(one)
 		}
 	}
 }
 
-// describe gives a flag the help and the default of a method's setting.
-func describe(f *pflag.Flag, method string, s plan.Setting) {
-	if f.Usage = s.Help; len(s.Choices) > 0 {
-		f.Usage += ": " + strings.Join(s.Choices, ", ")
+// described returns f with the help and the default of a method's setting.
+func described(f *pflag.Flag, method string, s plan.Setting) *pflag.Flag {
+	one := *f
+	if one.Usage = s.Help; len(s.Choices) > 0 {
+		one.Usage += " (" + strings.Join(s.Choices, ", ") + ")"
 	}
 	usual := plan.Defaults(method, "")
 	usual.Method = plan.Methods()[0]
-	f.DefValue = usual.Get(s)
+	one.DefValue = usual.Get(s)
+	return &one
 }
 
 // GivenSettings returns the settings that flags set.
@@ -82,65 +82,38 @@ func GivenSettings(f *pflag.FlagSet) map[string]string {
 	return given
 }
 
-// sections are those of a method's help, in order. Flags that are not settings are in the first or the last one.
-func sections(method string) []string {
-	all := []string{"data"}
-	for _, s := range plan.Settings(method) {
-		if !slices.Contains(all, s.Group) {
-			all = append(all, s.Group)
-		}
-	}
-	return append(all, "output")
-}
-
-// FlagSection annotates a flag that does not set a field of a plan with its section of the help.
+// FlagSection annotates a flag with the title under which --help-all lists it.
 const FlagSection = "section"
 
-// GroupFlags groups the flags in c's help by section. Settings are those of the method that --method names, or of the
-// default. The flags in data, besides settings, are in section data.
-func GroupFlags(c *cobra.Command, data ...string) {
-	c.Flags().SortFlags = false
-	c.SetUsageFunc(func(c *cobra.Command) error {
-		w := c.OutOrStderr()
-		writeUsage(w, c)
-		method := plan.Methods()[0]
-		if f := c.Flags().Lookup("method"); f != nil && f.Changed && len(plan.Settings(f.Value.String())) > 0 {
-			method = f.Value.String()
+// settingBlock is flags under a title.
+type settingBlock struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// settingBlocks returns the flags of c's settings with the defaults of a method or, without one, of each method those
+// that differ from the methods before it.
+func settingBlocks(c *cobra.Command, method string) (all []settingBlock) {
+	methods, listed := plan.Methods(), map[string]bool{}
+	if method != "" {
+		methods = []string{method}
+	}
+	for _, one := range methods {
+		b := settingBlock{"Settings of " + one, newFlagSet()}
+		if len(all) > 0 {
+			b.title = "Other settings of " + one
 		}
-		of := map[string]*pflag.FlagSet{}
-		var more []string // sections
-		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
-			name := "output"
-			if v, ok := f.Value.(*settingValue); ok {
-				s, ok := plan.Lookup(method, v.setting.Name)
-				if !ok {
-					return
+		for _, s := range plan.Settings(one) {
+			if f := c.LocalFlags().Lookup(s.Flag); f != nil && IsSetting(f) {
+				if f = described(f, one, s); !listed[f.Name+f.Usage+f.DefValue] {
+					listed[f.Name+f.Usage+f.DefValue] = true
+					b.flags.AddFlag(f)
 				}
-				name = s.Group
-				describe(f, method, s)
-			} else if in := f.Annotations[FlagSection]; len(in) > 0 {
-				name = in[0]
-				more = append(more, name)
-			} else if slices.Contains(data, f.Name) {
-				name = "data"
-			}
-			if of[name] == nil {
-				of[name] = pflag.NewFlagSet("", pflag.ContinueOnError)
-				of[name].SortFlags = false
-			}
-			of[name].AddFlag(f)
-		})
-		slices.Sort(more)
-		for _, name := range slices.Concat(sections(method), slices.Compact(more)) {
-			if s := of[name]; s != nil && s.HasAvailableFlags() {
-				fmt.Fprintf(w, "\n%s:\n%s", strings.ToUpper(name[:1])+name[1:], flagUsages(s))
 			}
 		}
-		if c.Flags().Lookup("method") != nil {
-			fmt.Fprintf(w, "\nThese are the settings of %s. For another method: --method NAME --help\n", method)
-		}
-		return nil
-	})
+		all = append(all, b)
+	}
+	return all
 }
 
 // IsSetting reports whether f is the flag of a setting.

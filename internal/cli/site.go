@@ -99,7 +99,7 @@ type SiteFlags struct {
 func (s *SiteFlags) Bind(f *pflag.FlagSet, plan, wait string) {
 	f.StringVar(&s.Plan, "plan", "", plan)
 	f.StringVar(&s.Identity, "identity", DefaultIdentity(), "key file of this peer, made on first use")
-	f.StringSliceVar(&s.Site.Listen, "listen", nil, "multiaddresses to listen on; default: those of the plan")
+	f.StringSliceVar(&s.Site.Listen, "listen", nil, "multiaddresses to listen on (default: the plan's)")
 	f.DurationVar(&s.Site.Wait, "wait", 10*time.Minute, wait)
 	Reads(f, "plan")
 }
@@ -108,11 +108,11 @@ func (s *SiteFlags) Bind(f *pflag.FlagSet, plan, wait string) {
 func (s *SiteFlags) BindGate(f *pflag.FlagSet) {
 	g := &s.Site.Gate
 	f.StringVar(&g.Roster, "roster", "", "roster of the federation, with --policy and --approval")
-	f.StringVar(&g.Trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	f.StringVar(&g.Trusted, "trusted", "", "file of the roster in force (default: next to the key)")
 	f.StringVar(&g.Policy, "policy", "", "policy of this site")
 	f.StringVar(&g.Approval, "approval", "", "approval of the plan by this site")
 	Reads(f, "roster", "policy", "approval")
-	f.StringVar(&g.Audit, "audit", "", "log of runs and of what left this peer; empty: none")
+	f.StringVar(&g.Audit, "audit", "", "log file of runs and of what left this peer")
 	g.TrustedDir = TrustedDir()
 }
 
@@ -143,8 +143,8 @@ func (s *SiteFlags) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identi
 
 // BindLedger adds the flags of what runs may spend of a data set's privacy.
 func BindLedger(f *pflag.FlagSet, l *dp.Ledger) {
-	f.StringVar(&l.Path, "privacy-ledger", "", "log of what runs spent of this data set; empty: none")
-	f.TextVar(&l.Budget, "privacy-budget", dp.Guarantee{}, "epsilon, or epsilon,delta, of all runs in the ledger")
+	f.StringVar(&l.Path, "privacy-ledger", "", "log file of the privacy that runs spent on this data set")
+	f.TextVar(&l.Budget, "privacy-budget", dp.Guarantee{}, "limit for all runs in the ledger, as epsilon,delta")
 }
 
 // printLedger prints what the runs so far have spent of the edges of parts, if there is a ledger.

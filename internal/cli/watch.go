@@ -49,9 +49,9 @@ type WatchFlags struct {
 
 // Bind adds the flags.
 func (v *WatchFlags) Bind(f *pflag.FlagSet) {
-	f.StringVar(&v.events, "events", "", "file for the events, a JSON object a line; - for stdout")
-	f.StringVar(&v.format, "log-format", "text", "format of log lines: text, json")
-	f.StringVar(&v.level, "log-level", "", "least of log lines: debug, info, warn, error (default info)")
+	f.StringVar(&v.events, "events", "", "file for events, a JSON object a line (- = stdout)")
+	f.StringVar(&v.format, "log-format", "text", "format of log lines (text, json)")
+	f.StringVar(&v.level, "log-level", "", "lowest level of log lines (debug, info, warn, error)")
 	f.BoolVarP(&v.quiet, "quiet", "q", false, "no progress display")
 }
 

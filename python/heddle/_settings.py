@@ -25,7 +25,7 @@ class Settings(TypedDict, total=False):
     """
 
     task: str
-    """Auto, classification, regression, links[:RELATION,…].
+    """What is predicted (auto, classification, regression, links).
 
     What is predicted: the labels of nodes, or links, which are edges that the graph may lack. auto
     takes the labels of the data set; classification makes its numbers classes, regression makes them
@@ -35,7 +35,7 @@ class Settings(TypedDict, total=False):
     """
 
     row_norm: Literal["auto", "l1", "l2", "none"]
-    """Norm that divides each node's features.
+    """Norm by which each node's features are divided.
 
     Norm that divides each node's features before training. l1 is the sum of absolute values, l2 the
     Euclidean length. auto is none for a numeric target. With class-means it is else l2, or with up
@@ -46,7 +46,7 @@ class Settings(TypedDict, total=False):
     """
 
     positive: str
-    """Class of two that figures are of (default: the rarer).
+    """Positive class of two (default: the rarer).
 
     The class of two that average precision, the threshold and all other figures of one class are of.
     By default it is the class of fewer training nodes at all sites, or the second one if both have
@@ -54,7 +54,7 @@ class Settings(TypedDict, total=False):
     """
 
     threshold: str
-    """Goal of the threshold of two, or of several classes.
+    """Objective for choosing the decision threshold.
 
     What the threshold between two classes is chosen for, on the validation nodes. f1,
     recall@precision=P or precision@recall=R, of the positive class, reached on the validation nodes.
@@ -63,7 +63,7 @@ class Settings(TypedDict, total=False):
     """
 
     class_weights: list[float]
-    """Balanced, or weights of classes, CLASS=WEIGHT.
+    """Weights of classes, CLASS=WEIGHT or balanced.
 
     What a training label of a class counts in the loss, as CLASS=WEIGHT. balanced weights each class
     by the inverse of its fraction of the training labels. Other classes count 1. If nodes have
@@ -72,7 +72,7 @@ class Settings(TypedDict, total=False):
     """
 
     inductive: bool
-    """Training without validation and test nodes.
+    """Train without validation and test nodes.
 
     Whether validation and test nodes, and their edges, are absent while the model trains.
     """
@@ -98,28 +98,28 @@ class Settings(TypedDict, total=False):
     """
 
     epsilon: float
-    """Privacy of edges: epsilon of the run; 0: none.
+    """Differential privacy of edges (0 = none).
 
     Differential privacy of edges (0 = no noise). Nobody who sees what leaves a site, or the model,
-    can detect an edge better than this ε and delta allow. Each node's sum of its neighbours' rows
+    can detect an edge better than this ε and delta allow. Each node's sum of its neighbors' rows
     has noise, in hops separate rounds, and nothing else is learned from edges.
     """
 
     delta: float
-    """Delta of epsilon.
+    """Probability that the guarantee of epsilon fails.
 
     Probability with which the guarantee of epsilon may fail. Choose it well below one over the
     number of edges.
     """
 
     min_class: int
-    """Fewest training nodes of a class with a mean.
+    """Fewest training nodes of a class that sends a mean.
 
     Training nodes, of all sites together, below which a class sends no mean in the first round.
     """
 
     secure_sums: Literal["auto", "off", "on"]
-    """Sums whose parts nobody sees, of 3 to 64 peers.
+    """Secure aggregation, of 3 to 64 peers.
 
     Whether sums over the peers are secure. Each pair of peers hides its parts by masks that cancel
     in the sum, so nobody sees a single part. With auto they are secure from 3 peers on; 64 is the
@@ -128,21 +128,21 @@ class Settings(TypedDict, total=False):
     """
 
     rows: Literal["bf16", "float32", "int4", "int8"]
-    """Number format of rows on the network.
+    """Number format of rows that are sent.
 
-    Number format of neighbours' rows on the network. float32 is exact; int8 and int4 share a scale
+    Number format of neighbors' rows on the network. float32 is exact; int8 and int4 share a scale
     per row or column. With epsilon rows are whole numbers, sent as float32.
     """
 
     peers: int
-    """Number of peers (-1 = as the data have it).
+    """Number of sites (default: as in the data, else 4).
 
     Number of peers. -1 takes the number of parts of a partition on disk. Without one it takes the
     number of sites, if the graph has a site column and policy is auto or by-column, else 4.
     """
 
     policy: str
-    """Partitioning policy.
+    """Which site gets which node, as random or by-column.
 
     Which peer owns which node. random, contiguous, by-column, fennel, restream:N or multilevel. auto
     is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
@@ -212,7 +212,7 @@ class Settings(TypedDict, total=False):
     """
 
     residual: bool
-    """Residual connections.
+    """Add a layer's input to its output.
 
     Whether a layer's input is added to its output.
     """
@@ -227,7 +227,7 @@ class Settings(TypedDict, total=False):
     """
 
     decoder: Literal["distmult", "dot", "mlp"]
-    """How two rows make the score of a link.
+    """How two rows give the score of a link.
 
     Score of a pair of nodes by their hidden rows. It is the inner product (dot), one with a learned
     weight for each column and relation (distmult), or a hidden layer over the products of the
@@ -250,13 +250,13 @@ class Settings(TypedDict, total=False):
     """
 
     solver: Literal["adam", "adamw", "sgd"]
-    """Optimiser.
+    """Optimizer.
 
     Optimizer.
     """
 
     rounds: int
-    """Rounds of a layer, or epochs, at most.
+    """Most rounds of a layer, or epochs.
 
     Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
     """
@@ -291,7 +291,7 @@ class Settings(TypedDict, total=False):
     """
 
     patience: int
-    """Rounds without improvement that end a layer.
+    """Rounds without improvement that end a layer (0 = never).
 
     Rounds without a better validation metric after which a layer, or the training, ends (0 = never).
     """
@@ -303,7 +303,7 @@ class Settings(TypedDict, total=False):
     """
 
     local_steps: int
-    """Optimiser steps between two reductions.
+    """Optimizer steps between two sums.
 
     Optimizer steps between two sums. 1 gives the model of training on pooled data.
     """
@@ -325,20 +325,20 @@ class Settings(TypedDict, total=False):
     """
 
     correct_smooth: int
-    """Steps of Correct & Smooth after training.
+    """Steps of Correct & Smooth after training (0 = none).
 
     Steps in which the training labels correct and smooth the logits of the trained model (Correct &
     Smooth); 0: none.
     """
 
     norm: Literal["batch", "layer", "none"]
-    """Normalisation after hidden layers.
+    """Normalization after hidden layers.
 
     Normalization after each layer but the last. layer is by row, batch by column over all nodes.
     """
 
     memory: int
-    """Rows to hold in memory, as 4GiB (0 = no limit).
+    """Most memory for kept rows, as 4GiB (0 = no limit).
 
     Rows that a peer keeps although it could fetch them again. A number without a unit is in MiB.
     With mini-batch it is the most for two groups of batches, if group is 0; 0 is then 1024.
@@ -358,7 +358,7 @@ class Settings(TypedDict, total=False):
     """
 
     fanouts: list[int]
-    """In-edges sampled of a node in each hop; -1: all.
+    """Sampled in-edges of a node in each hop (-1 = all).
 
     In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number
     serves all layers; -1 takes every edge. With typed edges it is the number for each relation.
@@ -373,7 +373,7 @@ class Settings(TypedDict, total=False):
     """
 
     feature_cache: int
-    """Other peers' features to keep, as 64MiB (0 = none).
+    """Memory for other peers' features, as 64MiB (0 = none).
 
     Features of other peers' nodes that a peer keeps for the next batches. A number without a unit is
     in MiB. The model does not depend on it.

@@ -42,11 +42,12 @@ func newCompare() *cobra.Command {
 	one := &cobra.Command{
 		Use:   "compare (--data D [--peers K] | --shards DIR | --plan PLAN --shard S)",
 		Short: "Compare training together with training alone",
-		Long: `Simulate all peers on one machine and compare what they reach together with what each site reaches
-alone, with what the features alone give (a linear model or a hidden layer, chosen by validation, on pooled features),
-and with pooled data, by the same settings and by GraphSAGE. Settings are those of heddle train, once for each of
---seeds. The result says by how much training together is ahead on the same test nodes, with a 95 % interval, how many
-bytes were sent, and who saw raw data.
+		Long: `Compare training together with each site by itself, with features only and with pooled data. All sites
+are simulated on this machine.
+
+Settings are those of heddle train, once for each of --seeds. Pooled data are trained by the same settings and by
+GraphSAGE; features by a linear model or a hidden layer, whichever validates better. The result has the gain of
+training together on the same test nodes, with a 95 % interval, and how many bytes were sent.
 
 The directory gets compare.html, compare.json, compare.csv, compare.npz and settings.yaml. heddle train writes the
 model.
@@ -79,7 +80,8 @@ learns from its own test nodes whether joining helped. Nothing of the comparison
 	cli.BindSettings(f, "train", func(s plan.Setting) bool { return s.Name != "init" })
 	c.Bind(f, 5, "runs/DATA-compare")
 	c.view.Bind(f)
-	cli.GroupFlags(one, "data", "shards", "split", "config", "seeds")
+	cli.ShortHelp(one, "method", "data", "shards", "peers", "policy", "config", "seeds", "seed", "task", "metric",
+		"epsilon", "plan", "shard", "state", "identity", "out", "json", "quiet")
 	return one
 }
 

@@ -38,9 +38,9 @@ heddle compare does on your data. Each run draws the graph anew.`,
 			return c.compare(cmd.Context(), builtIn(p), w, c.view.Text(cmd), again)
 		},
 	}
-	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of graph and training, of the first run")
-	one.Flags().StringVar(&graph, "graph", "", "directory for the graph as a data set; nothing is run")
-	one.Flags().IntVar(&c.Seeds, "seeds", 3, "runs, by the next seeds")
+	one.Flags().Uint64Var(&seed, "seed", 1, "random seed of the first run's graph and training")
+	one.Flags().StringVar(&graph, "graph", "", "write the graph to this directory, and run nothing")
+	one.Flags().IntVar(&c.Seeds, "seeds", 3, "runs, each with the next seed")
 	one.Flags().StringVarP(&c.Out, "out", "o", filepath.Join("runs", "demo"), "directory to write to")
 	c.view.Bind(one.Flags())
 	return one

@@ -24,7 +24,7 @@ func overSites(c, join *cobra.Command) {
 		one.Annotations = map[string][]string{}
 		maps.Copy(one.Annotations, f.Annotations)
 		delete(one.Annotations, cobra.BashCompOneRequiredFlag) // only with --plan
-		one.Annotations[cli.FlagSection] = []string{"over real sites, with --plan"}
+		one.Annotations[cli.FlagSection] = []string{"Over real sites, with --plan"}
 		c.Flags().AddFlag(&one)
 		joins = append(joins, f.Name)
 	})

@@ -46,7 +46,7 @@ signatures.`,
 	f := c.Flags()
 	a.bind(f, "plan to approve")
 	f.StringVar(&a.key, "identity", cli.DefaultIdentity(), "key file of the approver")
-	f.StringVar(&a.site, "site", "", "ID of the peer that may train (default: that of the key)")
+	f.StringVar(&a.site, "site", "", "ID of the peer that may train (default: the key's)")
 	f.StringVar(&a.until, "until", string(admission.Day(time.Now().AddDate(0, 3, 0))),
 		"last day on which training may begin")
 	f.StringVarP(&a.out, "out", "o", "approval.json", "file to write, or to add a signature to")

@@ -47,7 +47,7 @@ its end) detects that: give it with --head.`,
 			return nil
 		},
 	}
-	c.Flags().StringSliceVar(&heads, "head", nil, "earlier end of the log, SEQ:HASH; may be repeated")
+	c.Flags().StringSliceVar(&heads, "head", nil, "earlier end of the log, SEQ:HASH (may be repeated)")
 	return c
 }
 
@@ -68,7 +68,7 @@ func newAuditShow() *cobra.Command {
 			return cli.Invalid(err)
 		},
 	}
-	c.Flags().StringVar(&event, "event", "", "kind of records to print; empty: all")
+	c.Flags().StringVar(&event, "event", "", "kind of records to print (default: all)")
 	return c
 }
 

@@ -37,9 +37,9 @@ type checking struct {
 func (k *checking) bind(f *pflag.FlagSet, plan string) {
 	f.StringVar(&k.plan, "plan", "", plan)
 	f.StringVar(&k.policy, "policy", "", "policy of this site")
-	f.StringVar(&k.shard, "shard", "", "this site's part of the graph; several with commas between")
-	f.StringVar(&k.trusted, "trusted", "", "file of the roster in force; default: beside the key")
-	f.StringVar(&k.model, "model", "", "model file; the plan is then to predict, not to train")
+	f.StringVar(&k.shard, "shard", "", "this site's part, or several with commas between")
+	f.StringVar(&k.trusted, "trusted", "", "file of the roster in force (default: next to the key)")
+	f.StringVar(&k.model, "model", "", "model file, if the plan is to predict, not to train")
 	cli.Reads(f, "plan", "policy", "shard", "model")
 }
 

@@ -52,9 +52,9 @@ heddle doctor at the same time: start it on both sides with a longer --wait.`,
 	f.StringVar(&d.shard, "shard", "", "this peer's part of the graph")
 	cli.Reads(f, "plan", "roster", "shard")
 	f.StringVar(&d.state, "state", ".", "directory for checkpoints")
-	f.StringSliceVar(&d.listen, "listen", nil, "multiaddresses to listen on; default: this peer's")
+	f.StringSliceVar(&d.listen, "listen", nil, "multiaddresses to listen on (default: this peer's)")
 	f.DurationVar(&d.wait, "wait", 5*time.Second, "time limit for reaching a member")
-	f.BoolVar(&d.lan, "lan", false, "search of the local network by mDNS")
+	f.BoolVar(&d.lan, "lan", false, "search the local network by mDNS")
 	return c
 }
 

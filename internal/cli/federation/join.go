@@ -56,14 +56,14 @@ func NewJoin(pages Pages, after After) *cobra.Command {
 		Use:   "join --plan plan.yaml --shard DIR/part-N",
 		Short: "Take part in a run on several machines",
 		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that heddle init
-prints. The run begins when all peers of the plan are connected. With --state, if a peer disconnects, the others wait;
-training resumes from the last common checkpoint when it reconnects.
+prints. The run begins when all peers of the plan are connected.
 
-Besides the model, the results have predictions for this peer's own nodes, computed during the run with the rows of
-its neighbors at other peers. heddle predict --shard does not use those rows.
+With --state, if a peer disconnects, the others wait; training resumes from the last common checkpoint when it
+reconnects. The results have the model and predictions for this peer's own nodes, computed during the run with the
+rows of its neighbors at other peers. heddle predict --shard does not use those rows.
 
 With phones in the plan, phones that it does not list take part with graphs of their own (docs/how-to/phones.md):
-peers with leaf_addresses collect shares of their numbers, and --leaves says which phones this one admits.
+peers with leaf_addresses collect shares of their numbers, and --leaves lists which phones this one admits.
 
 With --secret, for peers that Kubernetes, Slurm or Open MPI starts, all keys follow from the secret, the plan names no
 peers, and --shard may be the whole partition.`,
@@ -82,22 +82,24 @@ peers, and --shard may be the whole partition.`,
 	s.Bind(f, "plan of the run", "wait for the other peers")
 	s.BindGate(f)
 	cli.BindLedger(f, &s.Site.Ledger)
-	f.StringVar(&s.shard, "shard", "", "this peer's part, or parts with commas")
-	f.StringVar(&s.init, "init", "", "model file that the plan starts from")
+	f.StringVar(&s.shard, "shard", "", "this peer's part, or several with commas between")
+	f.StringVar(&s.init, "init", "", "model file from which the plan starts")
 	f.StringVar(&s.leaves, "leaves", "", "rules for the phones whose shares this peer collects")
 	cli.Reads(f, "shard", "init", "leaves")
-	f.StringVar(&s.Site.State, "state", "", "directory of checkpoints; empty: none")
-	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
-	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer; 0: no limit")
+	f.StringVar(&s.Site.State, "state", "", "directory of checkpoints")
+	f.BoolVar(&s.Site.LAN, "lan", false, "search the local network by mDNS")
+	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer (0 = no limit)")
 	f.StringVar(&s.Link, "link", "", cli.LinkHelp)
 	cli.BindSettings(f, "join", func(one plan.Setting) bool { return one.Local && one.Name != "relays" })
-	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "wait for failed peers, with --state; 0: none")
-	f.StringVarP(&s.out.Dir, "out", "o", "", "directory (default runs/DATA-peer-N)")
+	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "how long to wait for failed peers, with --state")
+	f.StringVarP(&s.out.Dir, "out", "o", "", "directory to write to (default: runs/DATA-peer-N)")
 	s.out.Bind(f)
 	view.Bind(f)
 	s.launch.Bind(f)
 	s.http.Bind(f)
 	cli.Required(c, "plan", "shard")
+	cli.ShortHelp(c, "plan", "shard", "state", "identity", "listen", "wait", "roster", "policy", "approval", "audit",
+		"leaves", "secret", "json", "http", "quiet", "out")
 	return c
 }
 

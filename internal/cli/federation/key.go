@@ -19,7 +19,7 @@ func newInit() *cobra.Command {
 machine, and only its owner can read the file. With --passphrase a copy of the file is of no use without the
 passphrase. An existing key is never replaced.
 
-Without a terminal the passphrase comes from the file that the environment variable` + cli.PassphraseFile + `
+Without a terminal the passphrase comes from the file that the environment variable ` + cli.PassphraseFile + `
 names. A key file with a passphrase is an age file: age --decrypt opens it as well.`,
 		Example: "  heddle init\n  heddle init --passphrase --identity site-a.key",
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -42,6 +42,6 @@ names. A key file with a passphrase is an age file: age --decrypt opens it as we
 		},
 	}
 	c.Flags().StringVar(&path, "identity", cli.DefaultIdentity(), "key file to make")
-	c.Flags().BoolVar(&seal, "passphrase", false, "passphrase for the key")
+	c.Flags().BoolVar(&seal, "passphrase", false, "encrypt the key by a passphrase")
 	return c
 }

@@ -33,8 +33,8 @@ type Pages interface {
 
 // Bind adds the flags.
 func (f *HTTP) Bind(set *pflag.FlagSet) {
-	set.StringVar(&f.Address, "http", "", "address of a live page, as 127.0.0.1:8080; empty: none")
-	set.StringVar(&f.Token, "http-token-file", "", "token of --http; other than loopback needs one")
+	set.StringVar(&f.Address, "http", "", "serve a live page at this address, as 127.0.0.1:8080")
+	set.StringVar(&f.Token, "http-token-file", "", "file with the token of --http, needed beyond loopback")
 	cli.Reads(set, "http-token-file")
 }
 

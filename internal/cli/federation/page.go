@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -201,17 +200,11 @@ func (p page) printSettings(w io.Writer) {
 			fmt.Fprintf(w, "  %-34s %s\n", given(s), strings.Join(s.Rules, ", "))
 		}
 	}
-	fmt.Fprintf(w, "Other settings of the plan\n")
-	group, line := "", ""
-	for _, s := range slices.DeleteFunc(all, func(s plan.Setting) bool { return len(s.Rules) > 0 }) {
-		text := given(s)
-		if s.Group != group || len(line)+len(text) > 96 {
-			if line != "" {
-				fmt.Fprintf(w, "%s\n", line)
-			}
-			line, group = fmt.Sprintf("  %-14s", s.Group), s.Group
+	var others []string
+	for _, s := range all {
+		if len(s.Rules) == 0 {
+			others = append(others, given(s)+";")
 		}
-		line += " " + text + ";"
 	}
-	fmt.Fprintf(w, "%s\n", line)
+	fmt.Fprintf(w, "Other settings of the plan\n  %s\n", cli.WrapWords(others, "\n  ", 98))
 }

@@ -40,12 +40,12 @@ only and follows a new version of the roster while it runs.`,
 	f.StringVar(&p.identity, "identity", cli.DefaultIdentity(), "key file of this machine")
 	f.StringVar(&p.roster, "roster", "", "roster of the federation")
 	cli.Reads(f, "roster")
-	f.StringVar(&p.trusted, "trusted", "", "file of the roster in force; default: beside the key")
-	f.StringVar(&p.carrier, "carrier", "auto", "protocols: quic, tcp, noise, ws or auto (by address)")
-	f.StringSliceVar(&p.listen, "listen", nil, "multiaddresses to listen on; default: those of the roster")
-	f.Int64Var(&p.limits.Bytes, "circuit-bytes", 0, "bytes of one connection each way; 0: no limit")
-	f.DurationVar(&p.limits.Duration, "circuit-time", 0, "duration of one connection; 0: no limit")
-	f.IntVar(&p.limits.Circuits, "circuits", 0, "connections of one member at once; 0: two to each other")
+	f.StringVar(&p.trusted, "trusted", "", "file of the roster in force (default: next to the key)")
+	f.StringVar(&p.carrier, "carrier", "auto", "protocol (quic, tcp, noise, ws, auto = by address)")
+	f.StringSliceVar(&p.listen, "listen", nil, "multiaddresses to listen on (default: the roster's)")
+	f.Int64Var(&p.limits.Bytes, "circuit-bytes", 0, "bytes of one connection each way (0 = no limit)")
+	f.DurationVar(&p.limits.Duration, "circuit-time", 0, "duration of one connection (0 = no limit)")
+	f.IntVar(&p.limits.Circuits, "circuits", 0, "connections of a member at once (default: two a member)")
 	cli.Required(c, "roster")
 	return c
 }

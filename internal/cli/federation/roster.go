@@ -52,9 +52,9 @@ type entry struct {
 
 func (e *entry) bind(c *cobra.Command) {
 	f := c.Flags()
-	f.StringVar(&e.role, "role", string(admission.Trainer), "role: trainer, coordinator, observer or relay")
+	f.StringVar(&e.role, "role", string(admission.Trainer), "role (trainer, coordinator, observer, relay)")
 	f.StringVar(&e.expires, "expires", string(admission.Day(time.Now().AddDate(1, 0, 0))), "last day of membership")
-	f.StringVar(&e.carrier, "carrier", "quic", "protocol of @HOST: quic, tcp, ws or auto (QUIC and TCP)")
+	f.StringVar(&e.carrier, "carrier", "quic", "protocol of @HOST (quic, tcp, ws, auto = QUIC and TCP)")
 	f.IntVar(&e.port, "port", 4001, "port of @HOST")
 }
 
@@ -107,7 +107,7 @@ func newRosterNew() *cobra.Command {
 	}
 	e.bind(c)
 	c.Flags().StringSliceVar(&admins, "administrators", nil, "names of the members who sign rosters (default: all)")
-	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: more than half")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign (default: more than half)")
 	c.Flags().StringVarP(&out, "out", "o", "roster.json", "file to write")
 	return c
 }
@@ -141,9 +141,9 @@ a later day, another address, another role. Several changes before the first sig
 		},
 	}
 	e.bind(c)
-	c.Flags().StringSliceVar(&e.addresses, "address", nil, "multiaddress at which the member listens; may be repeated")
-	c.Flags().BoolVar(&admin, "administrator", false, "administrator rights for the members")
-	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before")
+	c.Flags().StringSliceVar(&e.addresses, "address", nil, "multiaddress of the member (may be repeated)")
+	c.Flags().BoolVar(&admin, "administrator", false, "the new members are administrators")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign (default: as before)")
 	return c
 }
 
@@ -165,7 +165,7 @@ func newRosterRevoke() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign; 0: as before")
+	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign (default: as before)")
 	return c
 }
 
@@ -279,7 +279,7 @@ Then give FILE to the next administrator and, with enough signatures, to all mem
 		},
 	}
 	c.Flags().StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the administrator")
-	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force (default: next to the key)")
 	return c
 }
 
@@ -344,7 +344,7 @@ fingerprint that an administrator has read out to you; heddle roster show prints
 			return nil
 		},
 	}
-	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force; default: beside the key")
+	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force (default: next to the key)")
 	c.Flags().StringVar(&told, "fingerprint", "", "fingerprint from an administrator; needed once")
 	return c
 }

@@ -87,9 +87,9 @@ connected, what was measured and sent, and the last events.`,
 		},
 	}
 	c.Flags().StringVar(&f.Address, "http", "127.0.0.1:8080", "address of the live page")
-	c.Flags().StringVar(&f.Token, "http-token-file", "", "token of the page; empty: it has none")
+	c.Flags().StringVar(&f.Token, "http-token-file", "", "file with the token of the page")
 	cli.Reads(c.Flags(), "http-token-file")
-	c.Flags().BoolVar(&asJSON, "json", false, "the state as JSON")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the state as JSON")
 	return c
 }
 

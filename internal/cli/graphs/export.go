@@ -36,7 +36,7 @@ become dense.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&shards, "shards", "", "directory of a partition")
-	f.StringVarP(&out, "out", "o", "", "directory to write; must be new or empty")
+	f.StringVarP(&out, "out", "o", "", "new or empty directory to write to")
 	cli.Reads(f, "shards")
 	cli.Required(cmd, "shards", "out")
 	return cmd

@@ -44,7 +44,9 @@ func newImport() *cobra.Command {
 			"--out DIR",
 		Short: "Import tables, lists of edges, OGB sets or DGL partitions",
 		Long: `Make a data set from a table of nodes and a table of edges (CSV, TSV or Parquet; CSV and TSV also with
-gzip or zstd). A table may be a directory of such files, as Spark writes them; --edges may also be a list of names
+gzip or zstd).
+
+A table may be a directory of such files, as Spark writes them; --edges may also be a list of names
 (.edgelist, .txt) or .npz. Columns of numbers are standardized, dates become numbers, and columns of at most 50 texts
 become categories; what each column became is printed and stored (heddle inspect), with warnings. Prediction reads
 other tables in the same way.
@@ -81,23 +83,26 @@ func (m *importing) bind(cmd *cobra.Command) {
 	m.listing.bind(f)
 	bindTables(f, &m.tables)
 	bindRows(f, &m.tables)
-	f.StringSliceVar(&m.embed, "embed", nil, "types whose nodes get a learned row each")
+	f.StringSliceVar(&m.embed, "embed", nil, "node types that get a learned row for each node")
 	f.StringVar(&m.tables.Site, "site-column", "", "column of a node's owner, such as a hospital")
 	f.Uint64Var(&m.tables.Seed, "seed", 1, "random seed of the split")
-	f.StringVar(&m.list.Format, "edge-format", "", "format of a list of edges; default: by its suffix")
-	f.IntVar(&m.list.Nodes, "num-nodes", 0, "nodes of a list of edges; 0: those that occur")
-	f.BoolVar(&m.list.Strict, "strict", false, "no repeated edges or loops in a list of edges")
+	f.StringVar(&m.list.Format, "edge-format", "", "format of a list of edges (default: by its suffix)")
+	f.IntVar(&m.list.Nodes, "num-nodes", 0, "number of nodes of a list of edges (default: as listed)")
+	f.BoolVar(&m.list.Strict, "strict", false, "refuse repeated edges and loops in a list of edges")
 	f.StringVar(&m.ogb, "ogb", "", "folder of an Open Graph Benchmark data set")
 	f.StringVar(&m.split, "ogb-split", "", "folder in its split/ (default: the only one)")
-	f.StringVar(&m.dgl, "dgl", "", "partition by DGL: the file NAME.json, or its folder")
+	f.StringVar(&m.dgl, "dgl", "", "partition by DGL, NAME.json or its folder")
 	cli.Reads(f, "ogb", "dgl")
-	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default feat or features)")
-	f.BoolVar(&m.keepLoop, "keep-loops", false, "edges of --dgl from a node to itself")
+	f.StringVar(&m.features, "feature-column", "", "features of --dgl (default: feat or features)")
+	f.BoolVar(&m.keepLoop, "keep-loops", false, "keep edges of --dgl from a node to itself")
 	f.StringVarP(&m.out, "out", "o", "", "directory, or NAME.graph for a stored graph, to write")
 	bindLike(cmd, &m.like)
 	cli.Required(cmd, "out")
 	cmd.MarkFlagsOneRequired("nodes", "edges", "ogb", "dgl")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "ogb", "dgl")
+	cli.ShortHelp(cmd, "nodes", "edges", "id-column", "label-column", "site-column", "source-column", "target-column",
+		"edge-columns", "directed", "text", "age", "ignore", "decimal-comma", "multi", "regression",
+		"split-column", "on-error", "out")
 	cmd.MarkFlagsMutuallyExclusive("edges", "ogb", "dgl")
 	for _, name := range []string{"edge-format", "num-nodes", "strict"} {
 		cmd.MarkFlagsMutuallyExclusive("nodes", name)
@@ -238,31 +243,31 @@ func (l *listing) bind(f *pflag.FlagSet) {
 
 // bindTables adds the flags for the meaning of the columns of the user's tables.
 func bindTables(f *pflag.FlagSet, c *dataset.ImportConfig) {
-	f.StringVar(&c.Name, "name", "", "name of the data set; default: of the file of nodes")
-	f.StringVar(&c.ID, "id-column", "", "column of the nodes' names (default id)")
-	f.StringVar(&c.Label, "label-column", "", "column of a node's class; a missing one: no label")
-	f.StringSliceVar(&c.ClassOrder, "class-order", nil, "all classes in their order; default: numbers, or text")
-	f.BoolVar(&c.Multi, "multi", false, "any number of classes in a cell, separated by ;")
-	f.BoolVar(&c.Regression, "regression", false, "a number in a cell, which a model predicts")
-	f.StringVar(&c.Split, "split-column", "", "column of train, val, test or none; empty: random split")
+	f.StringVar(&c.Name, "name", "", "name of the data set (default: the node file's)")
+	f.StringVar(&c.ID, "id-column", "", "column of node names (default: id)")
+	f.StringVar(&c.Label, "label-column", "", "column of classes or targets (empty cell = no label)")
+	f.StringSliceVar(&c.ClassOrder, "class-order", nil, "all classes in order (default: by number or text)")
+	f.BoolVar(&c.Multi, "multi", false, "a cell may have several classes, separated by ;")
+	f.BoolVar(&c.Regression, "regression", false, "labels are numbers to predict")
+	f.StringVar(&c.Split, "split-column", "", "column of train, val, test or none (default: random split)")
 	BindCells(f, &c.Format)
-	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns of numbers; default: those that hold numbers")
-	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns of categories, also of more than 50; default: found")
-	f.StringSliceVar(&c.Text, "text", nil, "COLUMN:WIDTH of texts, as hashed words")
+	f.StringSliceVar(&c.Numeric, "numeric", nil, "columns of numbers (default: detected)")
+	f.StringSliceVar(&c.Categorical, "categorical", nil, "columns of categories (default: detected, up to 50 texts)")
+	f.StringSliceVar(&c.Text, "text", nil, "columns of texts, COLUMN:WIDTH, as hashed words")
 	BindDates(f, &c.Date)
-	f.StringSliceVar(&c.Age, "age", nil, "COLUMN:DATE of dates, as years until that date")
+	f.StringSliceVar(&c.Age, "age", nil, "columns of dates, COLUMN:DATE, as years until DATE")
 	f.StringSliceVar(&c.Ignore, "ignore", nil, "columns to leave out")
-	f.StringVar(&c.Source, "source-column", "", "column of the source (default source)")
-	f.StringVar(&c.Target, "target-column", "", "column of the target (default target)")
+	f.StringVar(&c.Source, "source-column", "", "column of the source (default: source)")
+	f.StringVar(&c.Target, "target-column", "", "column of the target (default: target)")
 	f.StringVar(&c.Weight, "weight-column", "", "column of edge weights")
-	f.StringVar(&c.Merge, "merge", "", "repeated edges: sum, count, max, mean or last (default max)")
-	f.StringSliceVar(&c.EdgeColumns, "edge-columns", nil, "columns of edges as features, COLUMN or COLUMN:KIND; or all")
-	f.StringVar((*string)(&c.Directed), "directed", "", "messages of edges: in, out or both; default: undirected")
-	f.StringVar(&c.SplitTime, "split-time", "", "COLUMN:T1:T2: train before T1, validate before T2")
-	f.StringVar(&c.Relation, "relation-column", "", "column of relations; empty: edges without types")
-	f.Float64Var(&c.Train, "train", 0, "fraction of each class for training; all unset: 0.6")
-	f.Float64Var(&c.Val, "val", 0, "fraction of each class for validation")
-	f.Float64Var(&c.Test, "test", 0, "fraction of each class for testing")
+	f.StringVar(&c.Merge, "merge", "", "how edges merge (sum, count, max, mean, last; default max)")
+	f.StringSliceVar(&c.EdgeColumns, "edge-columns", nil, "edge columns as features, COLUMN, COLUMN:KIND or all")
+	f.StringVar((*string)(&c.Directed), "directed", "", "direction of messages (in, out, both; default undirected)")
+	f.StringVar(&c.SplitTime, "split-time", "", "split by time, COLUMN:T1:T2 (train before T1, val before T2)")
+	f.StringVar(&c.Relation, "relation-column", "", "column of relations (default: edges have no types)")
+	f.Float64Var(&c.Train, "train", 0, "fraction of each class for training (default: 0.6)")
+	f.Float64Var(&c.Val, "val", 0, "fraction of each class for validation (default: 0.2)")
+	f.Float64Var(&c.Test, "test", 0, "fraction of each class for testing (default: 0.2)")
 }
 
 // storedSuffix is the end of the name of a stored graph.

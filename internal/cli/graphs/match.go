@@ -34,12 +34,14 @@ func newMatch() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "match --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
 		Short: "Make this site's part of a graph over several sites",
-		Long: `Make this site's part of a graph that several sites hold and cannot pool. Every site of the plan runs
-this command with tables of its nodes and of the edges that it knows, and prints what it sends before it connects. If
-an edge ends at a node of another site, a column of the edge table names that site as the plan does. The sites agree
-on columns, categories, classes and relations, tell each other which nodes their edges join, and each writes its own
-part for heddle join. docs/reference/what-leaves.md describes what the others learn: no text that fewer than 10 nodes
-here have. A site that requests more than --max-unknown names that do not exist gets no answer.
+		Long: `Make this site's part of a graph that several sites have and cannot pool. Every site of the plan runs
+this command with tables of its nodes and of the edges that it knows. If an edge ends at a node of another site, a
+column of the edge table names that site as the plan does.
+
+The command prints what it sends before it connects. The sites agree on columns, categories, classes and relations,
+inform each other which nodes their edges join, and each writes its own part for heddle join.
+docs/reference/what-leaves.md describes what the others learn: no text that fewer than 10 nodes here have. A site that
+requests more than --max-unknown names that do not exist gets no answer.
 
 With several types each site gives its tables as for heddle import. It may lack types and relations that others have.`,
 		Example: `  heddle match --plan plan.yaml --nodes patients.csv --edges contacts.csv --label-column readmitted \
@@ -51,20 +53,23 @@ With several types each site gives its tables as for heddle import. It may lack 
 		},
 	}
 	f := c.Flags()
-	s.Bind(f, "plan of all sites; its seed splits the nodes", "wait for the other peers")
+	s.Bind(f, "plan of all sites, whose seed splits the nodes", "wait for the other peers")
 	s.BindGate(f)
 	s.listing.bind(f)
 	bindTables(f, &s.tables.ImportConfig)
 	bindRows(f, &s.tables.ImportConfig)
 	f.StringVar(&s.tables.Site, "site-column", "", "column of the node table with this site's name")
-	f.StringVar(&s.tables.SourceSite, "source-site-column", "", "column with the source's site; empty cell: this one")
-	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column with the target's site; empty cell: this one")
+	f.StringVar(&s.tables.SourceSite, "source-site-column", "", "column of the source's site (empty cell = this site)")
+	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column of the target's site (empty cell = this site)")
 	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may request")
-	f.BoolVar(&s.Site.LAN, "lan", false, "search of the local network by mDNS")
-	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	f.BoolVar(&s.Site.LAN, "lan", false, "search the local network by mDNS")
+	f.StringVarP(&s.out, "out", "o", "", "new or empty directory to write to")
 	f.BoolVar(&s.dry, "dry-run", false, "print what this site would send, and stop")
 	bindLike(c, &s.like)
 	cli.Required(c, "plan", "nodes", "out")
+	cli.ShortHelp(c, "plan", "nodes", "edges", "id-column", "label-column", "source-column", "target-column",
+		"target-site-column", "text", "ignore", "identity", "listen", "roster", "policy", "approval", "audit",
+		"dry-run", "out")
 	return c
 }
 

@@ -54,7 +54,7 @@ func newPartition() *cobra.Command {
 
 Policies are random, contiguous, by-column, fennel, restream:N and multilevel.
 
-A bound limits what a part holds relative to its fair share: of work (the processor time of a layer: a node is 16
+A bound limits what a part has relative to its fair share: of work (the processor time of a layer: a node is 16
 edges; 1.03 unless another bound is given), vertices, edges, train (training nodes), bytes (of features), relations
 (edges of each) and types (nodes of each), as --cap work=1.03,train=1.1. A partition that breaks a bound is refused.
 --capacity sets the fair shares of unequal machines.`,
@@ -69,23 +69,24 @@ edges; 1.03 unless another bound is given), vertices, edges, train (training nod
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.data, "data", "", "data set: a folder, or a .npz or .graph file")
+	f.StringVar(&s.data, "data", "", "data set, a directory, .npz or .graph file")
 	cli.Reads(f, "data")
 	f.IntVar(&s.split, "split", 0, "split of the data set")
-	f.IntVar(&s.parts, "parts", s.parts, "number of parts (default 4; the sites for by-column)")
+	f.IntVar(&s.parts, "parts", s.parts, "number of parts (default: 4, or the sites with by-column)")
 	f.Lookup("parts").DefValue = "0"
 	f.StringVar(&s.by, "policy", "random", "partitioning policy")
 	f.Uint64Var(&s.seed, "seed", 1, "random seed of the policy")
-	f.StringVarP(&s.out, "out", "o", "", "directory to write; must be new or empty")
+	f.StringVarP(&s.out, "out", "o", "", "new or empty directory to write to")
 	f.StringToStringVar(&s.caps, "cap", nil, "bounds of parts over fair shares, as work=1.03")
-	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1; default: equal")
-	f.StringVar(&s.objective, "objective", "volume", "objective of multilevel: volume or cut")
-	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB; empty: none")
-	f.BoolVar(&s.clusters, "cluster-order", false, "neighbors near each other in memory; else rows by ID")
+	f.Float64SliceVar(&s.capacity, "capacity", nil, "relative sizes of the parts, as 2,1,1 (default: equal)")
+	f.StringVar(&s.objective, "objective", "volume", "what multilevel minimizes (volume, cut)")
+	f.StringVar(&s.memory, "memory", "", "memory limit for a stored graph, as 2GiB")
+	f.BoolVar(&s.clusters, "cluster-order", false, "order rows by neighborhood instead of by ID")
 	f.StringVar(&s.page, "report", "", "HTML page of the partition's quality")
-	f.BoolVar(&s.dry, "dry", false, "quality report only, without writing parts")
+	f.BoolVar(&s.dry, "dry", false, "only report the quality, write no parts")
 	f.BoolVarP(&s.quiet, "quiet", "q", false, "no progress display")
 	cli.Required(c, "data")
+	cli.ShortHelp(c, "data", "parts", "policy", "seed", "cap", "capacity", "memory", "report", "dry", "out")
 	return c
 }
 

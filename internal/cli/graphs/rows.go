@@ -18,22 +18,22 @@ const SkippedFile = "skipped.csv"
 
 // BindCells adds the flags for how tables write their cells.
 func BindCells(f *pflag.FlagSet, c *table.Format) {
-	f.StringVar(&c.Delimiter, "delimiter", "", "between cells: one character or tab; default: found")
-	f.StringVar(&c.Charset, "encoding", "auto", "of text: utf-8, latin1, windows-1252, utf-16 or auto")
-	f.BoolVar(&c.DecimalComma, "decimal-comma", false, "numbers like 1.234,5")
-	f.BoolVar(&c.NoHeader, "no-header", false, "the first line is a row; columns are numbered from 1")
-	f.StringArrayVar(&c.Missing, "missing", nil, "more texts that mean no value, such as unknown")
+	f.StringVar(&c.Delimiter, "delimiter", "", "character between cells, or tab (default: detected)")
+	f.StringVar(&c.Charset, "encoding", "auto", "text encoding (auto, utf-8, latin1, windows-1252, utf-16)")
+	f.BoolVar(&c.DecimalComma, "decimal-comma", false, "numbers are written as 1.234,5")
+	f.BoolVar(&c.NoHeader, "no-header", false, "the first line is a row, and columns are numbered from 1")
+	f.StringArrayVar(&c.Missing, "missing", nil, "further text for a missing value, as unknown")
 }
 
 // BindDates adds the flag of columns of dates.
 func BindDates(f *pflag.FlagSet, dates *[]string) {
-	f.StringSliceVar(dates, "date", nil, "columns of dates; COLUMN:mdy for 12/31/2024")
+	f.StringSliceVar(dates, "date", nil, "columns of dates, or COLUMN:mdy for 12/31/2024")
 }
 
 // BindRows adds the flag for rows at fault.
 func BindRows(f *pflag.FlagSet, c *table.Format) {
 	c.Faults = &table.Faults{}
-	f.Func("on-error", "rows at fault: `stop|skip` (into "+SkippedFile+")", func(text string) error {
+	f.Func("on-error", "what faulty rows do (stop, skip = into "+SkippedFile+")", func(text string) error {
 		if text != "stop" && text != "skip" {
 			return fmt.Errorf("must be stop or skip (got %q)", text)
 		}

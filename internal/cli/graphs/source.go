@@ -42,13 +42,13 @@ type RunFile struct {
 
 // Bind adds the flags; seeds is the usual number of runs, out the usual directory.
 func (r *RunFile) Bind(f *pflag.FlagSet, seeds int, out string) {
-	f.StringVar(&r.Data, "data", "", "data set: a directory with graph.npz, or the .npz file")
-	f.StringVar(&r.Shards, "shards", "", "partition: a directory that heddle partition wrote")
-	f.IntVar(&r.Split, "split", 0, "split of the first run")
-	f.StringVar(&r.Config, "config", "", "settings file (YAML); flags override it")
+	f.StringVar(&r.Data, "data", "", "data set, as heddle import writes it, or .npz file")
+	f.StringVar(&r.Shards, "shards", "", "partition, a directory that heddle partition wrote")
+	f.IntVar(&r.Split, "split", 0, "split of the first run, counted from 0")
+	f.StringVar(&r.Config, "config", "", "settings file (YAML), which flags override")
 	cli.Reads(f, "data", "shards", "config", "init")
-	f.IntVar(&r.Seeds, "seeds", seeds, "runs, by the next seeds and the next splits, if several")
-	f.StringVarP(&r.Out, "out", "o", "", "directory to write to (default "+out+")")
+	f.IntVar(&r.Seeds, "seeds", seeds, "runs, each with the next seed, and the next split if any")
+	f.StringVarP(&r.Out, "out", "o", "", "directory to write to (default: "+out+")")
 }
 
 // Load makes a plan from the settings file, if there is one, and the flags that were given.

@@ -47,7 +47,9 @@ func newPredict() *cobra.Command {
 		Use: "predict --model FILE (--data D | --shard S [--plan P] | --nodes TABLE) (--out FILE | --embeddings " +
 			"FILE)",
 		Short: "Predict the classes of nodes with a trained model",
-		Long: `Predict the classes of nodes with a trained model. The CSV has one line per node: its ID, the class and
+		Long: `Predict the classes of nodes with a trained model.
+
+The CSV has one line per node: its ID, the class and
 the probability of that class, its split and label if there are any, and the probability of every class. An --out that
 ends in .npz or .parquet is written in that format. If test nodes have labels, the metric over them is printed. Nodes
 that trained or chose the model, by predictions.npz in its folder, are marked in --out and not measured.
@@ -82,23 +84,25 @@ read like those that the model was trained on: those of new nodes, and with --kn
 	f.StringVar(&q.model, "model", "", "model.safetensors of a run")
 	f.StringVar(&q.data, "data", "", "data set to predict for")
 	f.IntVar(&q.split, "split", 0, "split of the data set")
-	f.StringVar(&q.shard, "shard", "", "part to predict for, alone or with --plan")
-	f.StringArrayVar(&q.nodes, "nodes", nil, "table of nodes to predict for; repeat it for several")
-	f.StringArrayVar(&q.known, "known", nil, "table of further nodes, which are neighbors only")
-	f.StringArrayVar(&q.edges, "edges", nil, "table of edges; repeat it for several")
+	f.StringVar(&q.shard, "shard", "", "part to predict for, with or without --plan")
+	f.StringArrayVar(&q.nodes, "nodes", nil, "table of nodes to predict for (may be repeated)")
+	f.StringArrayVar(&q.known, "known", nil, "table of further nodes, which are only neighbors")
+	f.StringArrayVar(&q.edges, "edges", nil, "table of edges (may be repeated)")
 	cli.Reads(f, "model", "data", "shard", "nodes", "known", "edges")
 	graphs.BindCells(f, &q.cells)
 	graphs.BindDates(f, &q.dates)
 	graphs.BindRows(f, &q.cells)
-	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write; - for standard output")
+	f.StringVarP(&q.out, "out", "o", "", "CSV, .npz or .parquet file to write (- = standard output)")
 	f.StringVar(&q.embeddings, "embeddings", "", cli.EmbeddingsHelp)
-	f.StringVar(&q.report, "report", "", "HTML page about the predictions; empty: none")
+	f.StringVar(&q.report, "report", "", "HTML page about the predictions")
 	q.Bind(f, "plan whose members predict together", "wait for the other peers, with --plan")
 	q.BindGate(f)
-	f.BoolVar(&q.Site.LAN, "lan", false, "search of the local network by mDNS, with --plan")
+	f.BoolVar(&q.Site.LAN, "lan", false, "search the local network by mDNS, with --plan")
 	f.StringVar(&q.Link, "link", "", cli.LinkHelp)
 	q.launch.Bind(f)
 	cli.Required(c, "model")
+	cli.ShortHelp(c, "model", "data", "shard", "nodes", "edges", "known", "decimal-comma", "on-error", "plan",
+		"identity", "roster", "policy", "approval", "report", "embeddings", "out")
 	return c
 }
 

@@ -59,15 +59,17 @@ decoder reads, no names. --k 0 gets none and only answers.`,
 	f.StringVar(&q.data, "data", "", "data set whose links are known")
 	f.StringVar(&q.shard, "shard", "", "part whose links are known")
 	cli.Reads(f, "model", "data", "shard")
-	f.StringArrayVar(&q.nodes, "node", nil, "ID of a node that gets links; may be repeated")
-	f.StringVar(&q.kind, "type", "", "type of the nodes that get links; empty: all")
-	f.StringVar(&q.relation, "relation", "", "relation of the links; empty: each of the model's")
+	f.StringArrayVar(&q.nodes, "node", nil, "ID of a node that gets links (may be repeated)")
+	f.StringVar(&q.kind, "type", "", "type of the nodes that get links (default: all)")
+	f.StringVar(&q.relation, "relation", "", "relation of the links (default: each of the model's)")
 	f.IntVar(&q.k, "k", 10, "links for each node and relation")
-	f.StringVarP(&q.out, "out", "o", "-", "CSV or .npz file to write; - for standard output")
+	f.StringVarP(&q.out, "out", "o", "-", "CSV or .npz file to write (- = standard output)")
 	q.Bind(f, "plan whose members recommend together", "wait for the other peers, with --plan")
 	q.BindGate(f)
-	f.StringVar(&q.Link, "link", "", "other connections, simulated, with --plan")
+	f.StringVar(&q.Link, "link", "", "simulated slower network, with --plan")
 	cli.Required(c, "model")
+	cli.ShortHelp(c, "model", "data", "shard", "node", "type", "relation", "k", "plan", "identity", "roster", "policy",
+		"approval", "out")
 	return c
 }
 

@@ -38,16 +38,14 @@ func newSimulate() *cobra.Command {
 		Use:   "simulate [--data D] [--phones N]",
 		Short: "Simulate sites and thousands of phones",
 		Long: `Simulate a federation in which phones send shares of their numbers to sites
-(docs/explanation/phones.md), and print time, bytes, wake-ups and accuracy beside that of pooled data. Sites and
-phones run the code that they would run apart; their messages take simulated time, by the kind of connection, and
-nobody sleeps.
+(docs/explanation/phones.md). Print time, bytes, wake-ups and accuracy, next to the accuracy with pooled data.
 
-Without --data each phone has a graph of 20 to 40 nodes with labels of its own, as generated from --seed. A data set
-is cut into communities of at least 20 nodes, one a member; edges between them are used by the last pooled run alone,
-or with --edges by all: the sites know them. With --single each phone is one node of the data set, and the sites know
-all its edges.
+Network time is simulated; the code is the real one. Without --data each phone has a generated graph of 20 to 40 nodes
+with labels. A data set is cut into communities of at least 20 nodes, one for each member. Only the last pooled run
+uses edges between them; with --edges all runs do, and the sites know these edges. With
+--single each phone is one node of the data set, and the sites know all its edges.
 
-Trace always: phones are there all the time. Trace day: one in ten is there always on a LAN; six in ten charge at
+Trace always: phones are present all the time. Trace day: one in ten is always on a LAN; six in ten charge at
 night on DSL, for 10 minutes in 15; three in ten are in use on 4G, for 4 minutes in 20. The run begins at one in the
 morning.`,
 		Example: `  heddle simulate --phones 10000
@@ -57,25 +55,27 @@ morning.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.simulateAll(cmd) },
 	}
 	f := one.Flags()
-	f.StringVar(&c.data, "data", "", "data set in place of generated graphs")
+	f.StringVar(&c.data, "data", "", "data set instead of generated graphs")
 	cli.Reads(f, "data")
-	f.IntVar(&c.phones, "phones", 0, "phones; 0: 1000, or of a data set one for 20 nodes")
-	f.IntVar(&c.sites, "sites", 3, "sites; the first 64 of them collect shares")
-	f.BoolVar(&c.edges, "edges", false, "edges between members of a data set, which the sites know")
-	f.BoolVar(&c.single, "single", false, "one node of a data set for each phone, with its edges")
-	f.IntVar(&c.rounds, "rounds", 0, "rounds of class means at most; 0: as in heddle train")
-	f.BoolVar(&c.allRounds, "all-rounds", false, "run all rounds, also where they validate no better")
+	f.IntVar(&c.phones, "phones", 0, "phones (default: 1000, or one for 20 nodes of --data)")
+	f.IntVar(&c.sites, "sites", 3, "sites, of them the first 64 collect shares")
+	f.BoolVar(&c.edges, "edges", false, "use edges between members, which the sites know")
+	f.BoolVar(&c.single, "single", false, "each phone is one node of the data set, with its edges")
+	f.IntVar(&c.rounds, "rounds", 0, "most rounds of class means (default: as heddle train)")
+	f.BoolVar(&c.allRounds, "all-rounds", false, "run all rounds, even if they validate no better")
 	f.IntVar(&c.hops, "hops", 2, "aggregations of the columns")
-	f.StringVar(&c.target, "class-target", "labels", "what a round after the first learns from")
-	f.Float64Var(&c.labelled, "labelled", 0, "fraction to train on; 0: 0.3, or a data set's own split")
-	f.Float64SliceVar(&c.participation, "participation", []float64{1}, "fractions of the phones that take part, a "+
-		"run each")
-	f.StringVar(&c.trace, "trace", "always", "when phones are there: always, day")
+	f.StringVar(&c.target, "class-target", "labels", "what a round after the first learns from (labels, residual)")
+	f.Float64Var(&c.labelled, "labelled", 0, "fraction to train on (default: the data's split, else 0.3)")
+	f.Float64SliceVar(&c.participation, "participation", []float64{1}, "fractions of phones that take part, "+
+		"each a run (default: 1)")
+	f.StringVar(&c.trace, "trace", "always", "when phones are present (always, day)")
 	f.DurationVar(&c.deadline, "deadline", time.Minute, "time after which a sum closes")
 	f.Float64Var(&c.quorum, "quorum", 1, "fraction of the phones with which a sum closes")
-	f.IntVar(&c.least, "least-leaves", 20, "phones that a sum must have")
+	f.IntVar(&c.least, "least-leaves", 20, "fewest phones of a sum")
 	f.Uint64Var(&c.seed, "seed", 1, "random seed")
 	f.BoolVar(&c.json, "json", false, "print JSON")
+	cli.ShortHelp(one, "data", "phones", "sites", "single", "edges", "labelled", "trace", "participation", "quorum",
+		"deadline", "seed", "json")
 	return one
 }
 

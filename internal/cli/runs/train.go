@@ -59,17 +59,15 @@ func newTrain() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "train (--data D [--peers K] | --shards DIR)",
 		Short: "Simulate all peers on one machine and train a model",
-		Long: `Simulate all peers on one machine, each with its own part of the graph, and train a model.
+		Long: `Train a model over sites simulated on this machine, each with its own part of the graph.
 
 The output directory gets model.safetensors, report.html, result.json, settings.yaml that repeats the run by --config,
 and predictions.csv, .npz and .parquet with the class of every node. Ctrl-C leaves checkpoints there, and the same
 command with --resume continues from them.`,
 		Example: `  heddle train --data data/cora --peers 4 --seed 1 --json out.json
   heddle train --data data/cora --config examples/plans/retexo-paper.yaml
-  heddle train --data data/cora --method full-batch --peers 4 --model gat
   heddle train --data data/cora --method full-batch --peers 1 --model gat
-  heddle train --shards parts --config settings.yaml --lr 0.01
-  heddle train --data data/cora --link latency=50ms,rate=5Mbit,loss=1%`,
+  heddle train --shards parts --config settings.yaml --rows bf16`,
 	}
 	j.out.Pages = report.Pages{}
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -86,14 +84,15 @@ command with --resume continues from them.`,
 	}
 	f := c.Flags()
 	cli.BindSettings(f, "train", func(plan.Setting) bool { return true })
-	j.Bind(f, 1, "runs/DATA-METHOD-MODEL-SEED")
-	cli.GroupFlags(c, "data", "shards", "split", "seeds", "config")
+	j.Bind(f, 1, "one in runs/")
 	j.out.Bind(f)
 	f.StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model")
 	cli.BindLedger(f, &j.ledger)
-	f.BoolVar(&j.resume, "resume", false, "continuation of an interrupted run")
+	f.BoolVar(&j.resume, "resume", false, "continue an interrupted run")
 	j.http.Bind(f)
 	j.view.Bind(f)
+	cli.ShortHelp(c, "method", "data", "shards", "peers", "policy", "config", "seed", "seeds", "task", "metric",
+		"epsilon", "rows", "link", "out", "json", "http", "resume", "quiet")
 	return c
 }
 
