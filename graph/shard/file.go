@@ -30,12 +30,12 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	if err := Consistent(shards); err != nil {
 		return nil, err
 	}
-	return whole(dir, func(tmp string) (*Manifest, error) { return fill(tmp, shards, meta) })
+	return WriteWhole(dir, func(tmp string) (*Manifest, error) { return fill(tmp, shards, meta) })
 }
 
-// whole lets fill write the files of a partition, and gives their directory its name when all of
-// them are there. On an error nothing is left.
-func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, error) {
+// WriteWhole lets fill write the files of a partition, and gives their directory its name when all of them are there.
+// Until then it is called dir.incomplete; on an error nothing is left. It refuses a dir that has anything in it.
+func WriteWhole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, error) {
 	dir = filepath.Clean(dir)
 	if err := Vacant(dir); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func whole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, err
 	}
 	m, err := fill(tmp)
 	if err == nil {
-		err = Publish(tmp, dir)
+		err = publish(tmp, dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, Discard(tmp))
@@ -71,8 +71,8 @@ func Vacant(dir string) error {
 	return nil
 }
 
-// Publish gives the complete partition at tmp its name.
-func Publish(tmp, dir string) error {
+// publish gives the complete partition at tmp its name.
+func publish(tmp, dir string) error {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

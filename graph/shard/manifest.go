@@ -81,16 +81,21 @@ func (s *Shard) describe() Part {
 		p.Halo[q] = s.HaloPtr[q+1] - s.HaloPtr[q]
 	}
 	for _, split := range s.Split {
-		switch split {
-		case graph.Train:
-			p.Train++
-		case graph.Val:
-			p.Val++
-		case graph.Test:
-			p.Test++
-		}
+		p.CountSplit(split)
 	}
 	return p
+}
+
+// CountSplit counts an owned node of that split.
+func (p *Part) CountSplit(s graph.Split) {
+	switch s {
+	case graph.Train:
+		p.Train++
+	case graph.Val:
+		p.Val++
+	case graph.Test:
+		p.Test++
+	}
 }
 
 // Valid returns an error that names the first fault of the manifest, or nil.

@@ -15,7 +15,7 @@ import (
 // fingerprint, which WriteOwn gives the shard, is of the digests of all. On an error nothing is
 // left; dir must be empty or absent.
 func WriteOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {
-	return whole(dir, func(tmp string) (*Manifest, error) { return fillOwn(tmp, s, meta, gather) })
+	return WriteWhole(dir, func(tmp string) (*Manifest, error) { return fillOwn(tmp, s, meta, gather) })
 }
 
 func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {

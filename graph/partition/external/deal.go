@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -16,13 +17,12 @@ import (
 // dealing gives each part what a section has of its own nodes, in the order of IDs, which is that
 // of the part's rows.
 type dealing struct {
-	name string
-	do   func(r *runner) error
+	name, ptr string // of the section and of its pointers, if it has some
+	do        func(r *runner) error
 }
 
-// dealt returns the sections to deal. Pointers are dealt with the first section that they point
-// into.
-func (r *runner) dealt() []dealing {
+// dealings returns the sections to deal. Pointers are dealt with the first section that they point into.
+func (r *runner) dealings() []dealing {
 	classes := r.classes
 	list := []dealing{
 		deal("split", "", 1, func(row []graph.Split) error { return row[0].Valid() }),
@@ -98,7 +98,7 @@ func finite(row []float32) error {
 // deal returns the dealing of a section in which a node has width elements or, where ptr names its
 // pointers, elements [ptr[v], ptr[v+1]).
 func deal[T section.Element](name, ptr string, width int, check func(row []T) error) dealing {
-	return dealing{name, func(r *runner) error {
+	return dealing{name, ptr, func(r *runner) error {
 		if err := r.phase("deal", int64(r.nodes)); err != nil {
 			return err
 		}
@@ -107,18 +107,8 @@ func deal[T section.Element](name, ptr string, width int, check func(row []T) er
 				return err
 			}
 		}
-		for p := range r.Parts {
-			if err := r.seal(r.spill(name, p)); err != nil {
-				return err
-			}
-			if ptr != "" {
-				if err := r.seal(r.spill(ptr, p)); err != nil {
-					return err
-				}
-			}
-		}
-		r.done.Dealt = append(r.done.Dealt, name)
-		return r.end(0)
+		r.end(0)
+		return nil
 	}}
 }
 
@@ -126,7 +116,7 @@ const filesAtOnce = 200 // that are written; a process may open 256 on some syst
 
 // spill returns the file that holds what part p got of a section.
 func (r *runner) spill(name string, p int) string {
-	return r.path(fmt.Sprintf("%s.%d", strings.ReplaceAll(name, "/", "."), p))
+	return filepath.Join(r.dir, spills, fmt.Sprintf("%s.%d", strings.ReplaceAll(name, "/", "."), p))
 }
 
 // dealTo deals to the parts [lo, hi).
@@ -245,20 +235,29 @@ func (s *Stored) shapeOf(name string) ([]int, error) {
 	return nil, s.file.Errorf(name, "missing")
 }
 
-// outputs are files of the parts from some part on.
+// outputs are files that are written at the same time.
 type outputs struct {
 	to    []*bufio.Writer
 	files []*os.File
 }
 
+// create opens the files of a section for the parts [lo, hi).
 func (r *runner) create(name string, lo, hi int) (*outputs, error) {
-	o := new(outputs)
+	var paths []string
 	for p := lo; p < hi; p++ {
-		f, err := os.Create(r.spill(name, p))
+		paths = append(paths, r.spill(name, p))
+	}
+	return createOutputs(paths, int(bufferOf(r.Parts)))
+}
+
+func createOutputs(paths []string, buffer int) (*outputs, error) {
+	o := new(outputs)
+	for _, path := range paths {
+		f, err := os.Create(path)
 		if err != nil {
 			return nil, errors.Join(err, o.close())
 		}
-		o.files, o.to = append(o.files, f), append(o.to, bufio.NewWriterSize(f, int(bufferOf(r.Parts))))
+		o.files, o.to = append(o.files, f), append(o.to, bufio.NewWriterSize(f, buffer))
 	}
 	return o, nil
 }

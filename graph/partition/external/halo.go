@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// halo finds the sources of part p and writes their global IDs in the shard's order:
+// findHalo finds the sources of part p and writes their global IDs in the shard's order:
 // owned, then halo by owner, each ascending.
-func (r *runner) halo(p int) error {
+func (r *runner) findHalo(p int) error {
 	if err := r.phase("halo", 0); err != nil {
 		return err
 	}
@@ -39,11 +39,9 @@ func (r *runner) halo(p int) error {
 	if err := r.sources(p, seen, ptr); err != nil {
 		return err
 	}
-	if err := r.seal(r.spill("global", p)); err != nil {
-		return err
-	}
-	r.done.Halo, r.done.Cut = append(r.done.Halo, ptr), append(r.done.Cut, cut)
-	return r.end(0)
+	r.halo, r.cut = append(r.halo, ptr), append(r.cut, cut)
+	r.end(0)
+	return nil
 }
 
 // sources writes global IDs of part p, whose halo is in seen and begins at ptr[q] for

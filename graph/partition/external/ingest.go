@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -12,7 +14,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
 // WriteGraph writes g, which must be valid, as a file of kind graph.GraphKind.
@@ -32,10 +33,10 @@ type EdgeReader func(yield func(src, dst []int32) error) error
 // WriteNodes stores a graph of n nodes in the file path as WriteGraph would what graph.FromEdges makes of the edges:
 // both directions unless b says otherwise, no edge twice. The nodes have the name, labels, splits and sites of the
 // graph and these features, sections that are written as they are read. It takes 8 bytes of memory a node and buffers
-// of about memory bytes in all, 0: 256 MiB; next to the file it needs room for the edges, twice, while it works. What
-// is unfinished is in path.incomplete; the same call goes on there with what it has sorted, another begins anew.
+// of about memory bytes in all (0 = 256 MiB). Next to the file it needs room for the edges, twice, in path.incomplete
+// while it works; on an error nothing is left.
 func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges EdgeReader, b graph.Build,
-	memory int64) error {
+	memory int64) (err error) {
 	if of.Split != nil && len(of.Split) != n || of.IDs != nil || of.Site != nil && len(of.Site) != n {
 		return fmt.Errorf("%d splits and %d owners for %d nodes, whose names are their numbers",
 			len(of.Split), len(of.Site), n)
@@ -54,11 +55,12 @@ func WriteNodes(path string, of *graph.Graph, features []section.Section, n int,
 	if err := g.count(memory); err != nil {
 		return err
 	}
-	if err := g.resume(); err != nil {
+	if err := errors.Join(shard.Discard(g.dir), os.MkdirAll(g.dir, 0o777)); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, shard.Discard(g.dir)) }()
 	if err := g.scatter(); err != nil {
-		return errors.Join(err, shard.Discard(g.dir))
+		return err
 	}
 	if err := g.gather(); err != nil {
 		return err
@@ -75,10 +77,8 @@ func WriteNodes(path string, of *graph.Graph, features []section.Section, n int,
 		section.Stream("adj/0/col", section.I32, []int{int(g.stored)}, g.columns),
 	}
 	list = append(append(list, features...), of.Labels.Sections()...)
-	if _, err := section.Write(path, graph.GraphKind, append(list, siteSections(of)...)); err != nil {
-		return err
-	}
-	return shard.Discard(g.dir)
+	_, err = section.Write(path, graph.GraphKind, append(list, siteSections(of)...))
+	return err
 }
 
 func siteSections(g *graph.Graph) []section.Section {
@@ -97,9 +97,7 @@ type ingest struct {
 	edges  EdgeReader
 	degree []int32 // [n] of destinations, at most
 	bounds []int32 // [B+1] bucket k has the destinations [bounds[k], bounds[k+1])
-	stored int64
-	digest uint64 // of the list
-	done   sorting
+	stored int64   // edges without repetitions
 }
 
 // each calls f for each stored edge, some of them more than once.
@@ -134,9 +132,7 @@ func (g *ingest) each(f func(src, dst int32) error) error {
 // count finds the degrees, and buckets of which each fits into the memory.
 func (g *ingest) count(memory int64) error {
 	g.degree = make([]int32, g.n)
-	key := rng.New(uint64(g.n)).FoldString(fmt.Sprintf("%+v %d", g.Build, memory))
-	err := g.each(func(u, v int32) error {
-		g.digest += key.Uint64(uint64(u)<<32 | uint64(v))
+	err := g.each(func(_, v int32) error {
 		if g.degree[v] == math.MaxInt32 {
 			return fmt.Errorf("node %d has more than %d edges", v, math.MaxInt32)
 		}
@@ -157,6 +153,56 @@ func (g *ingest) count(memory int64) error {
 	if len(g.bounds) > filesAtOnce {
 		return fmt.Errorf("the edges need %d buckets of %d MiB, of at most %d: allow more memory",
 			len(g.bounds)-1, memory>>20, filesAtOnce)
+	}
+	return nil
+}
+
+// part returns a file of bucket k: pairs are its edges, rows their sources in order and without repetitions.
+func (g *ingest) part(name string, k int) string {
+	return filepath.Join(g.dir, fmt.Sprintf("part-%s-%d", name, k))
+}
+
+// scatter writes the edges into the files of their buckets: source, then destination.
+func (g *ingest) scatter() error {
+	var paths []string
+	for k := range len(g.bounds) - 1 {
+		paths = append(paths, g.part("pairs", k))
+	}
+	out, err := createOutputs(paths, 1<<16)
+	if err != nil {
+		return err
+	}
+	var of [1 << 16]uint8 // bucket of the first node with those leading bits
+	shift := 0
+	for g.n>>shift > len(of) {
+		shift++
+	}
+	k := 0
+	for at := range of {
+		for k+2 < len(g.bounds) && int(g.bounds[k+1]) <= at<<shift {
+			k++
+		}
+		of[at] = uint8(k)
+	}
+	pair := make([]int32, 2)
+	err = g.each(func(u, v int32) error {
+		k := int(of[v>>shift])
+		for v >= g.bounds[k+1] {
+			k++
+		}
+		pair[0], pair[1] = u, v
+		return section.WriteArray(out.to[k], pair)
+	})
+	return errors.Join(err, out.close())
+}
+
+// gather sorts each bucket into rows without repetitions, and leaves the degrees that these have.
+func (g *ingest) gather() error {
+	var pairs, col []int32
+	for k := range len(g.bounds) - 1 {
+		if err := g.sort(k, &pairs, &col); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -190,31 +236,54 @@ func (g *ingest) sort(k int, pairs, buf *[]int32) error {
 		at := ptr[v-lo]
 		end += copy(col[end:], col[at:at+int64(g.degree[v])])
 	}
-	return g.keep(k, col[:end], g.degree[lo:hi])
+	g.stored += int64(end)
+	rows, err := os.Create(g.part("rows", k))
+	if err != nil {
+		return err
+	}
+	return errors.Join(section.WriteArray(rows, col[:end]), rows.Close(), os.Remove(g.part("pairs", k)))
 }
 
 // place reads bucket k and puts each source into its destination's row, which begins at next.
 func (g *ingest) place(k int, next []int64, pairs *[]int32, col []int32) error {
+	f, err := os.Open(g.part("pairs", k))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
 	lo := g.bounds[k]
-	return readBack(g.part("pairs", k), g.done.Buckets[k].Pairs, func(r io.Reader) error {
-		for left := 2 * len(col); left > 0; {
-			p := room(*pairs, min(left, 1<<18))
-			*pairs = p
-			if err := section.ReadArray(r, p); err != nil {
-				return err
-			}
-			for e := 0; e < len(p); e += 2 {
-				v := p[e+1] - lo
-				if uint(v) >= uint(len(next)-1) || next[v] >= int64(len(col)) {
-					return errors.New("not as it was written")
-				}
-				col[next[v]] = p[e]
-				next[v]++
-			}
-			left -= len(p)
+	for left := 2 * len(col); left > 0; {
+		p := room(*pairs, min(left, 1<<18))
+		*pairs = p
+		if err := section.ReadArray(f, p); err != nil {
+			return fmt.Errorf("%s: %w", f.Name(), err)
 		}
-		return nil
-	})
+		for e := 0; e < len(p); e += 2 {
+			v := p[e+1] - lo
+			if uint(v) >= uint(len(next)-1) || next[v] >= int64(len(col)) {
+				return fmt.Errorf("%s is not as it was written: is the disk damaged?", f.Name())
+			}
+			col[next[v]] = p[e]
+			next[v]++
+		}
+		left -= len(p)
+	}
+	return nil
+}
+
+// columns writes the rows of all buckets.
+func (g *ingest) columns(w io.Writer) error {
+	for k := range len(g.bounds) - 1 {
+		f, err := os.Open(g.part("rows", k))
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(w, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // none writes the splits: no node is of any.

@@ -1,7 +1,7 @@
 package external
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,106 +128,42 @@ func listed(n, m int, key rng.Key, reads *int) EdgeReader {
 	}
 }
 
-// An ingest that was ended between any two of its steps goes on there, without what is done, and
-// gives the same bytes; another begins anew.
-func TestStoppedIngestGoesOn(t *testing.T) {
+// What a killed ingest left is no obstacle, what is not an ingest's is not removed, and a list that fails leaves nothing.
+func TestIngestBeginsAnew(t *testing.T) {
 	const n, m = 3000, 140_000
-	dir, reads := t.TempDir(), 0
-	list, other := listed(n, m, rng.New(1), &reads), listed(n, m, rng.New(2), &reads)
-	want := make(map[*EdgeReader]string)
-	for k, edges := range []*EdgeReader{&list, &other} {
-		path := filepath.Join(dir, fmt.Sprint("want-", k))
-		if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, *edges, graph.Build{}, 1); err != nil {
-			t.Fatal(err)
-		}
-		want[edges] = read(t, path)
+	path, reads := filepath.Join(t.TempDir(), "graph"), 0
+	list := listed(n, m, rng.New(1), &reads)
+	write := func(edges EdgeReader) error {
+		return WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, edges, graph.Build{}, 1)
 	}
-	path := filepath.Join(dir, "graph")
-	// stop does what WriteNodes does until bucket last is to be sorted, and leaves what that left.
-	stop := func(last int) *ingest {
-		t.Helper()
-		g := &ingest{n: n, dir: shard.Incomplete(path), edges: list}
-		if err := g.count(1); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.resume(); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.scatter(); err != nil {
-			t.Fatal(err)
-		}
-		if len(g.done.Buckets) < 4 {
-			t.Fatalf("%d buckets, want several", len(g.done.Buckets))
-		}
-		var pairs, col []int32
-		for k := range last {
-			if err := g.sort(k, &pairs, &col); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return g
-	}
-	finish := func(what string, edges *EdgeReader, times int) {
-		t.Helper()
-		reads = 0
-		if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, *edges, graph.Build{}, 1); err != nil {
-			t.Fatal(what, err)
-		}
-		if reads != times {
-			t.Errorf("%s: the list was read %d times, want %d", what, reads, times)
-		}
-		if read(t, path) != want[edges] {
-			t.Errorf("%s: another file", what)
-		}
-		if _, err := os.Stat(shard.Incomplete(path)); !os.IsNotExist(err) {
-			t.Errorf("%s: %v: something is left", what, err)
-		}
-	}
-	for _, last := range []int{0, 1, 3} {
-		stop(last)
-		finish(fmt.Sprint("sorted ", last), &list, 1)
-	}
-	stop(2)
-	finish("another list", &other, 2)
-	// Before all edges are dealt.
-	g := stop(0)
-	g.done.Dealt = false
-	if err := g.save(); err != nil {
+	if err := write(list); err != nil {
 		t.Fatal(err)
 	}
-	finish("half dealt", &list, 2)
-	stop(1)
-	if err := os.WriteFile(g.journal(), []byte("{"), 0o600); err != nil {
+	want := read(t, path)
+	left := shard.Incomplete(path)
+	if err := errors.Join(os.Remove(path), os.MkdirAll(left, 0o777),
+		os.WriteFile(filepath.Join(left, "part-pairs-0"), []byte("half"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	finish("no journal", &list, 2)
-
-	// What is no longer as it was written is refused by name.
-	for _, name := range []string{"part-pairs-2", "part-rows-0", "part-degree-1"} {
-		for what, damage := range map[string]func([]byte) []byte{"flipped": func(b []byte) []byte {
-			b[len(b)/2] ^= 4
-			return b
-		}, "short": func(b []byte) []byte { return b[:len(b)-3] }} {
-			stop(2)
-			file := filepath.Join(shard.Incomplete(path), name)
-			if err := os.WriteFile(file, damage([]byte(read(t, file))), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil ||
-				!strings.Contains(err.Error(), name) {
-				t.Errorf("%s %s: %v", name, what, err)
-			}
-			if err := os.RemoveAll(shard.Incomplete(path)); err != nil {
-				t.Fatal(err)
-			}
+	if err := write(list); err != nil || read(t, path) != want {
+		t.Fatal("another file", err)
+	}
+	times, gone := 0, errors.New("gone")
+	if err := write(func(yield func(src, dst []int32) error) error {
+		if times++; times == 2 { // the first time counts
+			return gone
 		}
+		return list(yield)
+	}); !errors.Is(err, gone) {
+		t.Error(err)
 	}
-	// What is not an ingest's is not removed.
-	if err := os.MkdirAll(filepath.Join(shard.Incomplete(path), "mine"), 0o777); err != nil {
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("%v: something is left", err)
+	}
+	if err := os.MkdirAll(filepath.Join(left, "mine"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteNodes(path, &graph.Graph{Name: "list"}, nil, n, list, graph.Build{}, 1); err == nil ||
-		!strings.Contains(err.Error(), "mine") {
+	if err := write(list); err == nil || !strings.Contains(err.Error(), "mine") {
 		t.Error(err)
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// part writes the file of part p from what was dealt to it, as Shard.sections has it, and notes
-// what the manifest says of it.
+// part writes the file of part p from what was dealt to it, in the order of Shard.sections, and notes its line of the
+// manifest.
 func (r *runner) part(p int) error {
 	if err := r.phase("write", 0); err != nil {
 		return err
@@ -24,9 +23,9 @@ func (r *runner) part(p int) error {
 	if r.to == nil {
 		r.to = make([]int32, r.nodes)
 	}
-	ptr := r.done.Halo[p]
+	ptr := r.halo[p]
 	owned, sources := int(ptr[0]), int(ptr[r.Parts])
-	d := shard.Part{Owned: owned, Cut: int(r.done.Cut[p]), Halo: make([]int, r.Parts)}
+	d := shard.Part{Owned: owned, Cut: int(r.cut[p]), Halo: make([]int, r.Parts)}
 	k := int32(0)
 	if err := each(r, r.spill("global", p), func(v int64) { r.to[v] = k; k++ }); err != nil {
 		return err
@@ -50,7 +49,7 @@ func (r *runner) part(p int) error {
 	boundary := make([]int64, r.Parts+1)
 	for q := range r.Parts {
 		d.Halo[q] = int(ptr[q+1] - ptr[q])
-		boundary[q+1] = boundary[q] + r.done.Halo[q][p+1] - r.done.Halo[q][p]
+		boundary[q+1] = boundary[q] + r.halo[q][p+1] - r.halo[q][p]
 	}
 	list = append(list, r.stream("global", "global", section.I64, p, sources),
 		section.Array("halo_ptr", ptr), section.Array("boundary/ptr", boundary),
@@ -76,36 +75,19 @@ func (r *runner) part(p int) error {
 		return err
 	}
 	d.Bytes = bytes
-	if err := each(r, r.spill("split", p), func(s graph.Split) { countSplit(&d, s) }); err != nil {
+	if err := each(r, r.spill("split", p), d.CountSplit); err != nil {
 		return err
 	}
 	if d.Digest, err = shard.WritePart(r.dir, p, append(list, tables...)); err != nil {
 		return err
 	}
-	r.done.Parts = append(r.done.Parts, d)
-	var dealt []string
-	for _, s := range []string{"split", "adj/0/col", "adj/0/row_ptr", "adj/0/weight", "x/dense", "x/col", "x/val",
-		"x/row_ptr", "y/class", "y/bits", "y/values", "ids/text", "ids/ptr"} {
-		dealt = append(dealt, r.spill(s, p))
+	r.parts = append(r.parts, d)
+	for _, one := range r.dealt { // the disk need not have room for both
+		os.Remove(r.spill(one.name, p))
+		os.Remove(r.spill(one.ptr, p))
 	}
-	remove := r.forget(dealt...)
-	if err := r.end(0); err != nil {
-		return err
-	}
-	remove()
+	r.end(0)
 	return nil
-}
-
-// countSplit counts one node.
-func countSplit(d *shard.Part, s graph.Split) {
-	switch s {
-	case graph.Train:
-		d.Train++
-	case graph.Val:
-		d.Val++
-	case graph.Test:
-		d.Test++
-	}
 }
 
 // tables returns features, labels and names of part p's nodes, and the size of the features.
@@ -114,7 +96,7 @@ func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err 
 	case r.xcols > 0 && !r.sparse:
 		bytes = 4 * int64(owned) * int64(r.xcols)
 		list = append(list, r.stream("x/dense", "x/dense", section.F32, p, owned, r.xcols))
-	case slices.Contains(r.done.Dealt, "x/col"):
+	case r.xcols > 0:
 		n, err := r.length("x/col", p, 4)
 		if err != nil {
 			return nil, 0, err
@@ -176,7 +158,7 @@ func (r *runner) length(file string, p int, size int64) (int, error) {
 func (r *runner) boundary(p int, w io.Writer) error {
 	buf := make([]int64, 1<<13)
 	local := make([]int32, len(buf))
-	for q, ptr := range r.done.Halo {
+	for q, ptr := range r.halo {
 		f, err := os.Open(r.spill("global", q))
 		if err != nil {
 			return err
@@ -223,7 +205,7 @@ func (r *runner) relabel(p int, f func(*rows) error) error {
 	if err := section.ReadArray(in[0], b.ptr); err != nil {
 		return err
 	}
-	for left := int(r.done.Halo[p][0]); left > 0; {
+	for left := int(r.halo[p][0]); left > 0; {
 		start := b.ptr[len(b.ptr)-1]
 		b.ptr = append(b.ptr[:0], start)
 		for n := 0; n < left && n < runNodes && b.ptr[n]-start < runEdges; n++ {
@@ -288,6 +270,6 @@ func (r *runner) manifest() (*shard.Manifest, error) {
 		return nil, err
 	}
 	m := &shard.Manifest{Name: string(name), Nodes: int64(r.nodes), Edges: r.edges,
-		Fingerprint: hex.EncodeToString(r.print[:]), Meta: r.Meta, Parts: r.done.Parts}
+		Fingerprint: hex.EncodeToString(r.print[:]), Meta: r.Meta, Parts: r.parts}
 	return m, m.Write(r.dir)
 }

@@ -313,11 +313,10 @@ func store(cmd *cobra.Command, list edgelist.Config, tables dataset.ImportConfig
 	return nil
 }
 
-// ended is the error of work that ctx may have stopped: it can be continued, or err is a fault of
-// the input.
+// ended returns the error of work that ctx may have stopped; else err is a fault of the input.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("stopped; to continue, repeat the command: %w", err)
+		return fmt.Errorf("stopped; to begin again, repeat the command: %w", err)
 	}
 	return cli.Invalid(err)
 }
