@@ -80,7 +80,11 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 			l.Sum("directions", what, 1, int64(linear.PartLen(int(features)+1, int(features)+1, width)), 0)
 			l.Sum("digests of directions", "agreement on the directions", 1, 0, 0)
 		}
-		l.Sum("deviations", "sum and sum of squares of each column", 1, 2*int64(wide), 0)
+		if l.Phones {
+			l.Sum("deviations", "sum and sum of squares of each column, and number of nodes", 1, 2*int64(wide), 1)
+		} else {
+			l.Sum("deviations", "sum and sum of squares of each column", 1, 2*int64(wide), 0)
+		}
 		if spec.TrainLead && r > 0 || spec.Sums(r) && spec.LeaveOut && !spec.Residual {
 			l.Sum("leads", "columns of training and validation nodes at their own class", 1, 2*int64(width),
 				2*int64(width))
@@ -91,7 +95,9 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 				"soft labels of the node; readers use sums of them with noise", 1, c.Classes, true)
 		}
 		added := spec.Columns(r, c.Classes)
-		if columns += added; r == 0 {
+		if columns += added; l.Phones { // other members than those of the round before
+			added = columns
+		} else if r == 0 {
 			added++ // the constant
 		}
 		l.Sum("normal equations", "ZᵀZ and ZᵀY of the columns", 1, int64(linear.PartLen(columns, added, c.Classes)), 0)

@@ -67,6 +67,8 @@ type Contribution struct {
 	// part beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no
 	// such parts have by that of who summed, at each member.
 	UpdateLimit, CountLimit func(i int) Limit
+
+	Allowed bool // Group.Allow was asked about what Counts stand for
 }
 
 // MaxMeta is the longest Meta of a Contribution.

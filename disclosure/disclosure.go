@@ -172,7 +172,7 @@ func stored(x graph.Features, i int) (n int) {
 // there are several lists, of which one will be it.
 func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
 	members := train.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != "",
-		Norm: p.NormByFeatures(own)}
+		Norm: p.NormByFeatures(own), Phones: p.ClassMeans.Leaves > 0}
 	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
 	if p.Task.Links() {
 		members.Types = own.Types.Count()

@@ -22,7 +22,7 @@ const (
 <!-- generated: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure -->
 
 ~heddle check~ and ~peer approve~ show these lists for your plan. A site refuses to send a sum or row that its list does
-not have, or that is wider, in another format or more frequent. With phones, and for links by mini-batch without
+not have, or that is wider, in another format or more frequent. With ~leaf_edges~, and for links by mini-batch without
 ~round_steps~, the list is shown and not enforced.
 
 ## Who receives what

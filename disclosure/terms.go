@@ -86,10 +86,10 @@ type request struct {
 	sends func() (*Disclosure, error) // what leaves the site (nil = no row of a shard)
 }
 
-// Approval returns what one connection may send (nil = anything). Sums with phones are of shares: nothing is asked
-// about them.
+// Approval returns what one connection may send (nil = anything). Nobody knows before the run how many edges its phones
+// have to one another.
 func (r request) Approval() (comm.Approval, error) {
-	if r.sends == nil || r.ClassMeans.Leaves > 0 {
+	if r.sends == nil || r.ClassMeans.LeafEdges {
 		return nil, nil
 	}
 	of, err := r.sends()

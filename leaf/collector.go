@@ -75,6 +75,9 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 		return comm.Reduced{Meta: slices.Repeat([][]byte{c.Meta}, s.group.Size())},
 			unpack(comm.Integers{Bits: 64, B: e.numbers}, c)
 	}
+	if err := s.group.Allow(c); err != nil {
+		return comm.Reduced{}, err
+	}
 	x, err := pack(c, s.agreed.bound(s.group.Size()))
 	if err != nil {
 		return comm.Reduced{}, err
@@ -87,7 +90,7 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 		list = nil
 	}
 	add(x, shares, list)
-	sum := comm.Contribution{ID: c.ID, Meta: c.Meta, Common: c.Common, Counts: make([]int64, len(x.B)/8)}
+	sum := comm.Contribution{ID: c.ID, Meta: c.Meta, Common: c.Common, Counts: make([]int64, len(x.B)/8), Allowed: true}
 	for i := range sum.Counts {
 		sum.Counts[i] = int64(binary.LittleEndian.Uint64(x.B[8*i:]))
 	}

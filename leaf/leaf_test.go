@@ -308,6 +308,51 @@ func TestLeastLeaves(t *testing.T) {
 	})
 }
 
+// narrow approves of sums of at most that many numbers.
+type narrow int
+
+func (n narrow) Rows(comm.Door, string, func(int) int) error { return nil }
+
+func (n narrow) Sum(c *comm.Contribution) error {
+	if len(c.Update) > int(n) || len(c.Update) == 0 {
+		return comm.Refused("%d numbers must be at most %d", len(c.Update), int(n))
+	}
+	return nil
+}
+
+// TestSumsAreAskedFor: what a site sums with its leaves' shares needs approval as its member wants to sum it, and not
+// as the whole numbers that sites exchange for it.
+func TestSumsAreAskedFor(t *testing.T) {
+	const sites, n = 2, 4
+	net := netsim.New(sites, netsim.Config{})
+	var all sync.WaitGroup
+	for q := range sites {
+		all.Go(func() {
+			g := comm.NewGroup(net.Transport(q), q, sites)
+			defer g.Close()
+			g.Under(narrow(n))
+			agreed := leaf.Agreement{Run: [8]byte{7}, Sites: sites, Least: 2, Most: 2}
+			in, err := leaf.NewIntake(agreed, q, open(2, 0))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			at, err := leaf.NewCollector(agreed, g, g, in, in.Quorum(0, time.Nanosecond))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := at.Reduce(t.Context(), numbers(q, 0, n)); err != nil {
+				t.Errorf("site %d: %v", q, err)
+			}
+			if _, err := at.Reduce(t.Context(), numbers(q, 1, n+1)); !errors.Is(err, comm.ErrRefused) {
+				t.Errorf("site %d: %v, must be refused", q, err)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // A leaf that comes later fetches all sums from the first on, sends nothing for those that are closed, and takes part
 // in the next.
 func TestLateLeafCatchesUp(t *testing.T) {

@@ -63,6 +63,7 @@ type Members struct {
 	Nodes  int64 // of the whole graph
 	Train  int64 // of them, those that may be training nodes; of task links, links that train, each at both ends
 	Secure bool  // their sums are (package secagg)
+	Phones bool  // their sums have parts of phones (package leaf)
 	Cuts   bool  // thresholds are chosen by the validation nodes
 	Norm   bool  // features of all sites decide how they are divided
 	Types  int   // of nodes, where a model of links is asked; 0: they have none
