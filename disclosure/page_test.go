@@ -224,7 +224,8 @@ func TestWhatLeavesPage(t *testing.T) {
 	}
 	b := bytes.NewBufferString(strings.ReplaceAll(pageHead, "~", "`"))
 	b.WriteString("\n### Several methods\n\nBefore training, in it, and of the final model: by class means (C), " +
-		"layer-wise (L), full batch (F) and\nmini-batch (M). Sizes are for the first of them.\n\n| message | numbers | reveals | by |\n|---|---|---|---|\n")
+		"layer-wise (L), full batch (F) and\nmini-batch (M). Sizes are for the first of them.\n\n" +
+		"| message | numbers | reveals | by |\n|---|---|---|---|\n")
 	known := map[string]bool{}
 	for _, table := range tables {
 		for _, m := range table {

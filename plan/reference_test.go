@@ -75,8 +75,8 @@ func settingsPage(texts map[string]string) []byte {
 		"A settings file is YAML. Settings of a method are in its section, the common ones outside:\n\n" +
 		"```yaml\nmethod: layer-wise\nseed: 3\nlayer_wise:\n  rounds: 50\n  model: sage\n```\n\n")
 	wrap(&b, "", "The flag of a setting has dashes instead of underscores, as `--local-steps 4`, and overrides the "+
-		"file. A plan with a setting of another method is refused. So is one that the run does not read, unless it has "+
-		"its default. Settings in a section `experimental:` may change in any version; the comments of `plan.Plan` "+
+		"file. A plan with a setting of another method is refused. So is one that the run does not read, unless it "+
+		"has its default. Settings in a section `experimental:` may change in any version; the comments of `plan.Plan` "+
 		"describe them. *Train* marks settings of `heddle train`, *join* settings of `peer join`, and *site* settings "+
 		"that each site chooses by itself, outside a plan with members.")
 	var groups []string

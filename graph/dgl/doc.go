@@ -5,8 +5,8 @@
 // node_feat.dgl and edge_feat.dgl (its columns). Its global IDs are DGL's own: they ascend by part,
 // then by type inside the part, then by the node; every part owns one run of them.
 //
-// Numbers are little-endian and unaligned. Text: u64 length, bytes. Vector: u64 count, elements. Columns: vector of (text,
-// array). An array: u64 dd5e40f096b4a13f, u64 0, i32 device (1 is the processor), i32 0, i32 rank, u8 kind (0 int, 1
+// Numbers are little-endian and unaligned. Text: u64 length, bytes. Vector: u64 count, elements. Columns: vector of
+// (text, array). An array: u64 dd5e40f096b4a13f, u64 0, i32 device (1 is the processor), i32 0, i32 rank, u8 kind (0 int, 1
 // uint, 2 float, 4 bfloat), u8 bits, u16 1, an i64 for each extent, i64 bytes, the elements row by row.
 //
 // node_feat.dgl and edge_feat.dgl: u64 dd5a9fbe3fa2443f, u64 count, columns. A column is called TYPE/NAME; its rows are
@@ -23,8 +23,8 @@
 //	end   u64 16, vector of the one place 4112, u64 16
 //
 // Metagraph: u64 dd3c5ffe20046abf, rows. Pairs: u64 dd61ffd305dff127, i64 columns, i64 rows, arrays of sources,
-// destinations and edge numbers (empty if in order), two bytes. Rows: u64 dd6cd31205dff127, i64 columns, i64 rows, arrays
-// of pointers, columns and edge numbers, one byte; columns are the rows of the reversed edges.
+// destinations and edge numbers (empty if in order), two bytes. Rows: u64 dd6cd31205dff127, i64 columns, i64 rows,
+// arrays of pointers, columns and edge numbers, one byte; columns are the rows of the reversed edges.
 //
 // Node columns: _ID the global ID, inner_node, part_id, of typed graphs _TYPE; own nodes first, by ID. Edge columns:
 // _ID, inner_edge, of typed graphs _TYPE; own edges end at own nodes.
