@@ -243,6 +243,16 @@ type Graph struct {
 	Encoding []byte   // how a table's columns became X (JSON of graph/dataset), or nil
 }
 
+// SelectNodes returns features, types, labels, splits and names of the given nodes, without edges.
+func (g *Graph) SelectNodes(nodes []int32) *Graph {
+	out := &Graph{Types: g.Types.Select(nodes), Labels: g.Labels.Select(nodes), Split: selectRows(g.Split, 1, nodes),
+		IDs: selectRows(g.IDs, 1, nodes)}
+	if g.X.Cols() > 0 {
+		out.X = g.X.Select(nodes)
+	}
+	return out
+}
+
 // N returns the number of nodes.
 func (g *Graph) N() int { return g.Adj.NumDst }
 

@@ -40,16 +40,36 @@ func (g *Graph) read(f *section.Arrays) (err error) {
 		return err
 	}
 	n := len(g.Split)
-	if g.Adj, err = ReadCSR(f, 0, n, n); err != nil {
+	if err := g.ReadTables(f, n, n); err != nil {
+		return err
+	}
+	if f.Has("site") {
+		if g.Site, err = section.Values[int32](f, "site", n); err != nil {
+			return err
+		}
+		if g.Sites, err = f.Strings("sites", -1); err != nil {
+			return err
+		}
+	}
+	if err := g.Valid(); err != nil {
+		return f.Errorf("adj/0/col", "%w", err)
+	}
+	return nil
+}
+
+// ReadTables reads the tables of numDst nodes that Sections wrote, and the edges into them from numSrc nodes. It leaves
+// out name, encoding and splits.
+func (g *Graph) ReadTables(f *section.Arrays, numDst, numSrc int) (err error) {
+	if g.Adj, err = ReadCSR(f, 0, numDst, numSrc); err != nil {
 		return err
 	}
 	if err := g.Typed.Read(f, &g.Adj); err != nil {
 		return err
 	}
-	if g.X, err = ReadFeatures(f, "x", n); err != nil {
+	if g.X, err = ReadFeatures(f, "x", numDst); err != nil {
 		return err
 	}
-	if err := g.Types.Read(f, n, g.X); err != nil {
+	if err := g.Types.Read(f, numDst, g.X); err != nil {
 		return err
 	}
 	edge, err := ReadFeatures(f, "edge", -1)
@@ -59,26 +79,9 @@ func (g *Graph) read(f *section.Arrays) (err error) {
 	if g.EdgeX = edge.Dense; edge.Sparse != nil {
 		return f.Errorf("edge/shape", "columns of edges must be dense")
 	}
-	if g.Labels, err = ReadLabels(f, n); err != nil {
+	if g.Labels, err = ReadLabels(f, numDst); err != nil {
 		return err
 	}
-	if g.IDs, err = f.Strings("ids", n); err != nil {
-		return err
-	}
-	if f.Has("site") {
-		if g.Site, err = section.Values[int32](f, "site", n); err != nil {
-			return err
-		}
-		ptr, err := section.Values[int64](f, "sites/ptr", -1)
-		if err != nil {
-			return err
-		}
-		if g.Sites, err = f.Strings("sites", len(ptr)-1); err != nil {
-			return err
-		}
-	}
-	if err := g.Valid(); err != nil {
-		return f.Errorf("adj/0/col", "%w", err)
-	}
-	return nil
+	g.IDs, err = f.Strings("ids", numDst)
+	return err
 }

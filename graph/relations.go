@@ -190,20 +190,13 @@ func (t *Relations) Sections() []section.Section {
 // Read reads the relations of a file whose untyped adjacency is adj, nothing where it has none.
 func (t *Relations) Read(f *section.Arrays, adj *CSR) (err error) {
 	*t = Relations{}
-	if !f.Has("relations/ptr") {
-		return nil
-	}
-	ptr, err := section.Values[int64](f, "relations/ptr", -1)
-	if err != nil {
+	if t.Names, err = f.Strings("relations", -1); err != nil || t.Names == nil {
 		return err
 	}
-	n := len(ptr) - 1
+	n := len(t.Names)
 	if n < 1 || n > MaxRelations || int64(n)*int64(adj.NumDst) > math.MaxInt32 {
 		return f.Errorf("relations/ptr", "there must be 1 to %d relations, and relations times nodes at most %d "+
 			"(got %d relations, %d nodes)", MaxRelations, math.MaxInt32, n, adj.NumDst)
-	}
-	if t.Names, err = f.Strings("relations", n); err != nil {
-		return err
 	}
 	if t.Adj, err = ReadCSR(f, 1, n*adj.NumDst, adj.NumSrc); err != nil {
 		return err

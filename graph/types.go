@@ -140,15 +140,11 @@ func (t *Types) Read(f *section.Arrays, n int, x Features) (err error) {
 			return err
 		}
 	}
-	ptr, err := section.Values[int64](f, "types/names/ptr", -1)
-	if err != nil {
+	if t.Names, err = f.Strings("types/names", -1); err != nil {
 		return err
 	}
-	if len(ptr) < 2 || len(ptr) > maxTypes+1 {
-		return f.Errorf("types/names/ptr", "there must be 1 to %d types (got %d)", maxTypes, len(ptr)-1)
-	}
-	if t.Names, err = f.Strings("types/names", len(ptr)-1); err != nil {
-		return err
+	if len(t.Names) < 1 || len(t.Names) > maxTypes {
+		return f.Errorf("types/names/ptr", "there must be 1 to %d types (got %d)", maxTypes, len(t.Names))
 	}
 	if err := t.Valid(n, x); err != nil {
 		return f.Errorf("types/of", "%w", err)

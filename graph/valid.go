@@ -136,12 +136,30 @@ func (l Labels) Valid(n int) error {
 
 // Valid returns an error that names the first broken invariant of the task, or nil.
 func (g *Graph) Valid() error {
-	if err := g.Adj.Valid(); err != nil {
-		return err
-	}
 	n := g.N()
 	if g.Adj.NumSrc != n {
 		return fmt.Errorf("destinations and sources must be the same nodes (got %d and %d)", n, g.Adj.NumSrc)
+	}
+	if err := g.ValidTables(); err != nil {
+		return err
+	}
+	if g.Site != nil && len(g.Site) != n {
+		return fmt.Errorf("%d site marks for %d nodes", len(g.Site), n)
+	}
+	for i, s := range g.Site {
+		if s < 0 || int(s) >= len(g.Sites) {
+			return fmt.Errorf("site of node %d is %d, out of [0, %d)", i, s, len(g.Sites))
+		}
+	}
+	return nil
+}
+
+// ValidTables returns an error that names the first broken invariant of the nodes' tables and of the edges into them,
+// which may come from more nodes, or nil.
+func (g *Graph) ValidTables() error {
+	n := g.N()
+	if err := g.Adj.Valid(); err != nil {
+		return err
 	}
 	if err := g.Adj.validWeights(); err != nil {
 		return err
@@ -170,14 +188,6 @@ func (g *Graph) Valid() error {
 	for i, s := range g.Split {
 		if err := s.Valid(); err != nil {
 			return fmt.Errorf("split of node %d: %w", i, err)
-		}
-	}
-	if g.Site != nil && len(g.Site) != n {
-		return fmt.Errorf("%d site marks for %d nodes", len(g.Site), n)
-	}
-	for i, s := range g.Site {
-		if s < 0 || int(s) >= len(g.Sites) {
-			return fmt.Errorf("site of node %d is %d, out of [0, %d)", i, s, len(g.Sites))
 		}
 	}
 	if g.IDs != nil && len(g.IDs) != n {

@@ -2,7 +2,6 @@ package dgl
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,8 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
-
-const incomplete = ".incomplete" // what the folder is called until everything is in it
 
 // WriteDir writes shards, all of one partition in order, as DGL stores a partition of one type, and
 // returns the path of the file that describes it, dir/NAME.json: DGL's load_partition takes it.
@@ -35,48 +32,22 @@ func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 	if err := shard.Consistent(shards); err != nil {
 		return "", err
 	}
-	dir = filepath.Clean(dir)
-	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return "", fmt.Errorf("%s is not empty: remove it, or choose another folder", dir)
-	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	tmp := dir + incomplete
-	if _, err := os.Stat(tmp); err == nil {
-		return "", fmt.Errorf("%s is left of an interrupted run: remove it", tmp)
-	}
-	if err := os.MkdirAll(tmp, 0o777); err != nil {
-		return "", err
-	}
-	defer func() {
+	w, name := newWriter(shards), fileName(shards[0].Name)
+	return filepath.Join(dir, name+".json"), shard.WriteWhole(dir, func(tmp string) error {
+		for k := range shards {
+			if err := w.part(tmp, k); err != nil {
+				return err
+			}
+		}
+		text, err := w.config(name)
 		if err != nil {
-			err = errors.Join(err, os.RemoveAll(tmp))
+			return err
 		}
-	}()
-	w := newWriter(shards)
-	for k := range shards {
-		if err := w.part(tmp, k); err != nil {
-			return "", err
-		}
-	}
-	name := fileName(shards[0].Name)
-	text, err := w.config(name)
-	if err != nil {
-		return "", err
-	}
-	if err := disk.WriteStream(disk.OS{}, filepath.Join(tmp, name+".json"), func(f io.Writer) error {
-		_, err := f.Write(text)
-		return err
-	}); err != nil {
-		return "", err
-	}
-	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	if err := os.Rename(tmp, dir); err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, name+".json"), disk.OS{}.SyncDir(filepath.Dir(dir))
+		return disk.WriteStream(disk.OS{}, filepath.Join(tmp, name+".json"), func(f io.Writer) error {
+			_, err := f.Write(text)
+			return err
+		})
+	})
 }
 
 // fileName keeps of a name what every file system and DGL take.

@@ -134,8 +134,8 @@ func TestWriteRead(t *testing.T) {
 			if _, err := WriteDir(dir, shards); err == nil || !strings.Contains(err.Error(), "not empty") {
 				t.Errorf("writing again: %v", err)
 			}
-			if _, err := os.Stat(dir + incomplete); err == nil {
-				t.Errorf("%s%s is left", dir, incomplete)
+			if _, err := os.Stat(shard.Incomplete(dir)); err == nil {
+				t.Errorf("%s is left", shard.Incomplete(dir))
 			}
 		})
 	}

@@ -113,7 +113,7 @@ func Values[T Element](f *Arrays, name string, shape ...int) ([]T, error) {
 	return arrayOf[T](s.data), nil
 }
 
-// Strings returns copies of the n strings of NAME, nil if the file has none.
+// Strings returns copies of the n strings of NAME (-1 = any number), nil if the file has none.
 func (f *Arrays) Strings(name string, n int) ([]string, error) {
 	if !f.Has(name + "/ptr") {
 		return nil, nil
@@ -125,6 +125,9 @@ func (f *Arrays) Strings(name string, n int) ([]string, error) {
 	text, err := Values[uint8](f, name+"/text")
 	if err != nil {
 		return nil, err
+	}
+	if n < 0 {
+		n = max(len(ptr)-1, 0)
 	}
 	if len(ptr) != n+1 || ptr[0] != 0 || ptr[n] != int64(len(text)) {
 		return nil, f.Errorf(name+"/ptr", "must be %d pointers from 0 to %d (got %d)", n+1, len(text), len(ptr))

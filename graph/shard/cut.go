@@ -103,8 +103,10 @@ func (c *cutter) shard(p int) *Shard {
 		sources = append(sources, nodes...)
 		ptr = append(ptr, len(sources))
 	}
-	s := c.frame(p, own, len(sources))
-	s.HaloPtr = ptr
+	s := &Shard{Rank: p, Parts: parts, Owned: len(own), HaloPtr: ptr, Nodes: int64(c.g.N()), Name: c.g.Name,
+		Encoding: c.g.Encoding, Fingerprint: c.print, Boundary: make([][]int32, parts),
+		Global: make([]int64, len(sources))}
+	s.setTables(c.g.SelectNodes(own))
 	for k, j := range sources {
 		c.to[j] = int32(k)
 		s.Global[k] = int64(j)
@@ -120,25 +122,18 @@ func (c *cutter) shard(p int) *Shard {
 	return s
 }
 
-// frame returns part p with all that belongs to its owned nodes alone, and room for the rest.
-func (c *cutter) frame(p int, own []int32, sources int) *Shard {
-	g, parts := c.g, len(c.owned)
-	s := &Shard{Rank: p, Parts: parts, Owned: len(own), Labels: g.Labels.Select(own), Types: g.Types.Select(own),
-		Nodes: int64(g.N()), Name: g.Name, Encoding: g.Encoding, Fingerprint: c.print, Boundary: make([][]int32, parts),
-		Global: make([]int64, sources), Split: make([]graph.Split, len(own))}
+// tables returns the own nodes and the edges into them; with halo these come from more nodes.
+func (s *Shard) tables() *graph.Graph {
+	return &graph.Graph{Name: s.Name, Adj: s.Adj, Typed: s.Typed, X: s.X, Types: s.Types, EdgeX: s.EdgeX,
+		Labels: s.Labels, Split: s.Split, IDs: s.IDs, Encoding: s.Encoding}
+}
+
+// setTables makes the tables of the own nodes those of g.
+func (s *Shard) setTables(g *graph.Graph) {
+	s.Types, s.Labels, s.Split, s.IDs = g.Types, g.Labels, g.Split, g.IDs
 	if g.X.Cols() > 0 {
-		s.X = g.X.Select(own)
+		s.X = g.X
 	}
-	for k, i := range own {
-		s.Split[k] = g.Split[i]
-		if g.IDs != nil {
-			s.IDs = append(s.IDs, g.IDs[i])
-		}
-	}
-	if g.IDs != nil && s.IDs == nil {
-		s.IDs = []string{}
-	}
-	return s
 }
 
 // edges gives s the rows that its edges have in x, the whole graph's.
@@ -171,11 +166,8 @@ func Whole(g *graph.Graph) *Shard {
 func Unnamed(g *graph.Graph) *Shard {
 	n := g.N()
 	s := &Shard{Parts: 1, Owned: n, Adj: g.Adj, Typed: g.Typed, Global: make([]int64, n), HaloPtr: []int{n, n},
-		Boundary: [][]int32{{}}, Types: g.Types, EdgeX: g.EdgeX, Labels: g.Labels, Split: g.Split, IDs: g.IDs,
-		Nodes: int64(n), Name: g.Name, Encoding: g.Encoding}
-	if g.X.Cols() > 0 {
-		s.X = g.X
-	}
+		Boundary: [][]int32{{}}, EdgeX: g.EdgeX, Nodes: int64(n), Name: g.Name, Encoding: g.Encoding}
+	s.setTables(g)
 	for i := range s.Global {
 		s.Global[i] = int64(i)
 	}
@@ -191,14 +183,10 @@ func Unnamed(g *graph.Graph) *Shard {
 // Alone returns the graph of the own nodes of s and the edges between them, with the classes of the
 // whole data set: all that a site has without the others. It shares the memory of s.
 func (s *Shard) Alone() *graph.Graph {
-	g := &graph.Graph{
-		Name: fmt.Sprintf("%s part %d", s.Name, s.Rank), X: s.X, Types: s.Types, EdgeX: s.EdgeX, Labels: s.Labels,
-		Split: s.Split, IDs: s.IDs,
-		Encoding: s.Encoding,
-		Adj:      *s.Adj.Within(s.Owned), // halo comes after owned
-	}
+	g := s.tables()
+	g.Name, g.Adj = fmt.Sprintf("%s part %d", s.Name, s.Rank), *s.Adj.Within(s.Owned) // halo comes after owned
 	if s.Typed.Count() > 0 {
-		g.Typed = graph.Relations{Names: s.Typed.Names, Adj: *s.Typed.Adj.Within(s.Owned)}
+		g.Typed.Adj = *s.Typed.Adj.Within(s.Owned)
 	}
 	return g
 }

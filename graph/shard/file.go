@@ -21,7 +21,7 @@ func partName(rank int) string { return fmt.Sprintf("part-%d", rank) }
 // WriteDir writes the shards, all of one partition in order, as dir/part-0 and so on, and
 // dir/manifest.json, which it returns. Until all of it is on the disk the directory is called
 // dir.incomplete; on an error nothing is left. It refuses a dir that has anything in it.
-func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
+func WriteDir(dir string, shards []*Shard, meta Meta) (m *Manifest, err error) {
 	for _, s := range shards {
 		if err := s.Valid(); err != nil {
 			return nil, err
@@ -30,31 +30,32 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	if err := Consistent(shards); err != nil {
 		return nil, err
 	}
-	return WriteWhole(dir, func(tmp string) (*Manifest, error) { return fill(tmp, shards, meta) })
+	err = WriteWhole(dir, func(tmp string) (err error) {
+		m, err = fill(tmp, shards, meta)
+		return err
+	})
+	return m, err
 }
 
 // WriteWhole lets fill write the files of a partition, and gives their directory its name when all of them are there.
 // Until then it is called dir.incomplete; on an error nothing is left. It refuses a dir that has anything in it.
-func WriteWhole(dir string, fill func(tmp string) (*Manifest, error)) (*Manifest, error) {
+func WriteWhole(dir string, fill func(tmp string) error) error {
 	dir = filepath.Clean(dir)
 	if err := Vacant(dir); err != nil {
-		return nil, err
+		return err
 	}
 	tmp := Incomplete(dir)
-	if err := Discard(tmp); err != nil {
-		return nil, err
+	if err := errors.Join(Discard(tmp), os.MkdirAll(tmp, 0o777)); err != nil {
+		return err
 	}
-	if err := os.MkdirAll(tmp, 0o777); err != nil {
-		return nil, err
-	}
-	m, err := fill(tmp)
+	err := fill(tmp)
 	if err == nil {
 		err = publish(tmp, dir)
 	}
 	if err != nil {
-		return nil, errors.Join(err, Discard(tmp))
+		err = errors.Join(err, os.RemoveAll(tmp))
 	}
-	return m, nil
+	return err
 }
 
 // Incomplete returns what the directory of a partition is called until everything is in it.

@@ -14,8 +14,12 @@ import (
 // and returns what each part's writer told, in order, with these in their place. The partition's
 // fingerprint, which WriteOwn gives the shard, is of the digests of all. On an error nothing is
 // left; dir must be empty or absent.
-func WriteOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {
-	return WriteWhole(dir, func(tmp string) (*Manifest, error) { return fillOwn(tmp, s, meta, gather) })
+func WriteOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (m *Manifest, err error) {
+	err = WriteWhole(dir, func(tmp string) (err error) {
+		m, err = fillOwn(tmp, s, meta, gather)
+		return err
+	})
+	return m, err
 }
 
 func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {

@@ -67,19 +67,6 @@ func (s *Shard) reordered(shards []*Shard, order []int32, place [][]int32) *Shar
 	}
 	out.Adj = *s.Adj.Relabel(order, to, len(source))
 	out.Typed = relabelled(&s.Typed, order, to, len(source))
-	if s.X.Cols() > 0 {
-		out.X = s.X.Select(order)
-	}
-	out.Labels, out.Types = s.Labels.Select(order), s.Types.Select(order)
-	out.Split = make([]graph.Split, s.Owned)
-	if s.IDs != nil {
-		out.IDs = make([]string, s.Owned)
-	}
-	for k, i := range order {
-		out.Split[k] = s.Split[i]
-		if s.IDs != nil {
-			out.IDs[k] = s.IDs[i]
-		}
-	}
+	out.setTables(s.tables().SelectNodes(order))
 	return &out
 }

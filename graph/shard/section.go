@@ -87,23 +87,15 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	if s.Split, err = section.Values[graph.Split](f, "split", s.Owned); err != nil {
 		return nil, err
 	}
-	if s.Adj, err = graph.ReadCSR(f, 0, s.Owned, sources); err != nil {
+	g := graph.Graph{Split: s.Split}
+	if err := g.ReadTables(f, s.Owned, sources); err != nil {
 		return nil, err
 	}
-	if err := s.Typed.Read(f, &s.Adj); err != nil {
-		return nil, err
-	}
-	if s.X, err = graph.ReadFeatures(f, "x", s.Owned); err != nil {
-		return nil, err
-	}
-	if s.Labels, err = graph.ReadLabels(f, s.Owned); err != nil {
-		return nil, err
-	}
-	if err := s.readTyped(f); err != nil {
-		return nil, err
-	}
-	if s.IDs, err = f.Strings("ids", s.Owned); err != nil {
-		return nil, err
+	s.setTables(&g)
+	if s.Adj, s.Typed, s.EdgeX = g.Adj, g.Typed, g.EdgeX; s.EdgeX.Cols > 0 {
+		if s.EdgeGlobal, err = section.Values[int64](f, "edge/global", s.EdgeX.Rows); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.Valid(); err != nil {
 		return nil, err
@@ -132,24 +124,6 @@ func text(f *section.Arrays, name string) ([]byte, error) {
 	}
 	b, err := section.Values[uint8](f, name)
 	return bytes.Clone(b), err
-}
-
-// readTyped reads the types of nodes and the columns of edges.
-func (s *Shard) readTyped(f *section.Arrays) (err error) {
-	if err := s.Types.Read(f, s.Owned, s.X); err != nil {
-		return err
-	}
-	x, err := graph.ReadFeatures(f, "edge", -1)
-	if err != nil {
-		return err
-	}
-	if s.EdgeX = x.Dense; x.Sparse != nil {
-		return f.Errorf("edge/shape", "columns of edges must be dense")
-	}
-	if s.EdgeX.Cols > 0 {
-		s.EdgeGlobal, err = section.Values[int64](f, "edge/global", s.EdgeX.Rows)
-	}
-	return err
 }
 
 // boundaryLists returns the boundary nodes towards each part.

@@ -21,10 +21,7 @@ func (s *Shard) Valid() error {
 		return fail("adjacency of %d×%d for %d owned nodes and %d sources", s.Adj.NumDst, s.Adj.NumSrc, s.Owned,
 			len(s.Global))
 	}
-	if err := s.Adj.Valid(); err != nil {
-		return fail("%w", err)
-	}
-	if err := s.Typed.Valid(&s.Adj); err != nil {
+	if err := s.tables().ValidTables(); err != nil {
 		return fail("%w", err)
 	}
 	if err := s.validSources(); err != nil {
@@ -39,32 +36,9 @@ func (s *Shard) Valid() error {
 				s.Owned)
 		}
 	}
-	if s.X.Cols() > 0 && s.X.Rows() != s.Owned {
-		return fail("%d rows of features for %d owned nodes", s.X.Rows(), s.Owned)
-	}
-	if err := s.X.Valid(); err != nil {
-		return fail("%w", err)
-	}
-	if err := s.Types.Valid(s.Owned, s.X); err != nil {
-		return fail("%w", err)
-	}
-	if err := s.Typed.ValidEdges(&s.Adj, s.EdgeX); err != nil {
-		return fail("%w", err)
-	}
 	if k := FirstBad(s.EdgeGlobal, 0, math.MaxInt32); k >= 0 || s.EdgeX.Cols > 0 && len(s.EdgeGlobal) != s.EdgeX.Rows {
 		return fail("there must be %d ascending numbers of rows of edge columns (got %d, place %d)", s.EdgeX.Rows,
 			len(s.EdgeGlobal), k)
-	}
-	if err := s.Labels.Valid(s.Owned); err != nil {
-		return fail("%w", err)
-	}
-	if len(s.Split) != s.Owned || s.IDs != nil && len(s.IDs) != s.Owned {
-		return fail("%d split marks and %d names for %d owned nodes", len(s.Split), len(s.IDs), s.Owned)
-	}
-	for i, split := range s.Split {
-		if err := split.Valid(); err != nil {
-			return fail("node %d: %w", i, err)
-		}
 	}
 	return nil
 }

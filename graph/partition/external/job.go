@@ -74,9 +74,11 @@ func (s *Stored) Write(dir string, job Job) (*shard.Manifest, []PhaseTimes, erro
 		return nil, nil, err
 	}
 	r := &runner{Stored: s, Job: job}
-	m, err := shard.WriteWhole(dir, func(tmp string) (*shard.Manifest, error) {
+	var m *shard.Manifest
+	err := shard.WriteWhole(dir, func(tmp string) (err error) {
 		r.dir = tmp
-		return r.writeParts()
+		m, err = r.writeParts()
+		return err
 	})
 	return m, r.took, err
 }
