@@ -136,26 +136,25 @@ func (x *experiment) all(ctx context.Context, runs int, chosen []phase, ways []m
 }
 
 func tabulate(p *page.Page, all []record) {
-	p.Table("method %s", "phase %s", "carrier %s", "runs counted %d", "not counted %d", "same model %d",
+	p.Table("method %s", "carrier %s", "phases %d", "runs counted %d", "not counted %d", "same model %d",
 		"other model %d", "failed %d", "hung %d", "median s %.1f", "longest s %.1f")
 	for _, m := range methods {
-		for _, ph := range phases {
-			for _, carrier := range carriers {
-				summarise(p, m, ph, carrier, all)
-			}
+		for _, carrier := range carriers {
+			summarise(p, m, carrier, all)
 		}
 	}
 }
 
-// summarise adds the row of a method, phase and carrier, if there are runs of it.
-func summarise(p *page.Page, m method, ph phase, carrier string, all []record) {
+// summarise adds the row of a method and carrier, if there are runs of it.
+func summarise(p *page.Page, m method, carrier string, all []record) {
 	counted, rest := 0, 0
-	outcomes := map[string]int{}
+	outcomes, in := map[string]int{}, map[string]bool{}
 	var took []float64
 	for _, rec := range all {
-		if rec.Method != m.name || rec.Phase != ph.name || rec.Carrier != carrier {
+		if rec.Method != m.name || rec.Carrier != carrier {
 			continue
 		}
+		in[rec.Phase] = true
 		outcomes[rec.Outcome]++
 		took = append(took, rec.Seconds)
 		if rec.Counted {
@@ -166,7 +165,7 @@ func summarise(p *page.Page, m method, ph phase, carrier string, all []record) {
 	}
 	if len(took) > 0 {
 		slices.Sort(took)
-		p.Row(m.name, ph.name, carrier, counted, rest, outcomes[same], outcomes[other], outcomes[failed],
+		p.Row(m.name, carrier, len(in), counted, rest, outcomes[same], outcomes[other], outcomes[failed],
 			outcomes[hung], took[len(took)/2], took[len(took)-1])
 	}
 }
