@@ -3,6 +3,7 @@
 Five edges for each of N nodes, 70 % within a class, 20 features, random parts. Needs NumPy, and heddle and peer in the PATH.
 
     python3 bench/baselines/site.py DIR 10000 100000 1000000
+    python3 bench/baselines/site.py DIR 100000 --method layer-wise --model sage
 """
 
 import json
@@ -33,12 +34,12 @@ def run(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def measure(base, nodes):
+def measure(base, nodes, settings):
     (base / "data").mkdir(parents=True)
     np.savez(base / "data/graph.npz", **graph(nodes))
     run("heddle", "partition", "--data", base / "data", "--parts", "2", "--policy", "random", "--out", base / "parts")
     members = [f"site-{i}={run('peer', 'init', '--identity', base / f'{i}.key')}@127.0.0.1" for i in (0, 1)]
-    run("heddle", "plan", "--out", base / "plan.yaml", "--port", "4301", *members)
+    run("heddle", "plan", "--out", base / "plan.yaml", "--port", "4301", *settings, *members)
     peers = [subprocess.Popen(["peer", "join", "--plan", base / "plan.yaml", "--identity", base / f"{i}.key", "--quiet",
                                "--shard", base / f"parts/part-{i}", "--state", base / f"state-{i}", "--out", base / f"out-{i}"],
                               stdout=subprocess.DEVNULL) for i in (0, 1)]
@@ -51,5 +52,6 @@ def measure(base, nodes):
             "processor s": round(max(u.ru_utime + u.ru_stime for _, u in ended), 1)}
 
 
-for n in map(int, sys.argv[2:]):
-    print(json.dumps(measure(pathlib.Path(sys.argv[1]) / str(n), n)), flush=True)
+sizes = [int(a) for a in sys.argv[2:] if a.isdigit()]
+for n in sizes:
+    print(json.dumps(measure(pathlib.Path(sys.argv[1]) / str(n), n, sys.argv[2 + len(sizes) :])), flush=True)
