@@ -281,10 +281,6 @@ func agree(sites []string, schemas []schema) (*dataset.Encoding, error) {
 					"(got %q at %s and %q at %s)", role[0], role[1], sites[0], role[2], sites[q])
 			}
 		}
-		if s.Merge != first.Merge {
-			return nil, fmt.Errorf("repeated edges must be merged alike at all sites "+
-				"(got %q at %s and %q at %s)", first.Merge, sites[0], s.Merge, sites[q])
-		}
 		if s.Multi != first.Multi {
 			return nil, fmt.Errorf("nodes have several labels at one of %s and %s, and one at the other",
 				sites[0], sites[q])

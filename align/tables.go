@@ -91,10 +91,7 @@ func OpenSite(cfg SiteConfig) (t *Tables, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	if cfg.Format.Faults == nil {
-		cfg.Format.Faults = &table.Faults{}
-	}
-	if err := cfg.Format.Faults.Again(func() (err error) { t, err = cfg.open(); return err }); err != nil {
+	if err := cfg.Format.Again(func() (err error) { t, err = cfg.open(); return err }); err != nil {
 		return nil, err
 	}
 	return t, t.summable()

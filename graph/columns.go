@@ -72,6 +72,31 @@ func Below(list []Features) Features {
 	return Features{Sparse: out}
 }
 
+// Diagonal returns the rows of list one below the other, each with its own columns; all others are 0.
+func Diagonal(list []Features) *mat.Sparse {
+	out := &mat.Sparse{RowPtr: []int64{0}}
+	for _, f := range list {
+		for i := range f.Rows() {
+			if f.Sparse != nil {
+				col, val := f.Sparse.Row(i)
+				for _, j := range col {
+					out.Col = append(out.Col, int32(out.Cols)+j)
+				}
+				out.Val = append(out.Val, val...)
+			} else {
+				for j, v := range f.Dense.Row(i) {
+					if v != 0 {
+						out.Col, out.Val = append(out.Col, int32(out.Cols+j)), append(out.Val, v)
+					}
+				}
+			}
+			out.RowPtr = append(out.RowPtr, int64(len(out.Col)))
+		}
+		out.Rows, out.Cols = out.Rows+f.Rows(), out.Cols+f.Cols()
+	}
+	return out
+}
+
 // OneHot returns a row for each class of the list, 1 at its column; of zeros where it is −1.
 func OneHot(class []int32, classes int) Features {
 	s := &mat.Sparse{Rows: len(class), Cols: classes, RowPtr: make([]int64, len(class)+1)}

@@ -331,9 +331,7 @@ const allColumns = "all"
 // scanEdges reads the table of edges once for what its columns hold, or where only is not nil for the
 // statistics of these columns alone.
 func (c *ImportConfig) scanEdges(only map[int]*table.Stats) (*scanned, error) {
-	format := c.Format
-	format.Edges = true
-	t, err := table.Open(c.Edges, format)
+	t, ends, err := c.openEdges()
 	if err != nil {
 		return nil, err
 	}
@@ -347,10 +345,6 @@ func (c *ImportConfig) scanEdges(only map[int]*table.Stats) (*scanned, error) {
 	for k, one := range only {
 		s.stats[k] = one
 	}
-	ends, err := c.edgeEnds(t)
-	if err != nil {
-		return nil, err
-	}
 	return s, t.Each(func(cells []string, line int) error {
 		for k, one := range s.stats {
 			if one != nil {
@@ -361,12 +355,20 @@ func (c *ImportConfig) scanEdges(only map[int]*table.Stats) (*scanned, error) {
 	})
 }
 
-// edgeEnds returns the places of the columns of the ends.
-func (c *ImportConfig) edgeEnds(t *table.Table) (at [2]int, err error) {
+// openEdges opens the table of edges and returns the places of the columns of the ends.
+func (c *ImportConfig) openEdges() (t *table.Table, at [2]int, err error) {
+	format := c.Format
+	format.Edges = true
+	if t, err = table.Open(c.Edges, format); err != nil {
+		return nil, at, err
+	}
 	if at[0], err = t.Column(c.Source, "the edges' sources, --source-column"); err == nil {
 		at[1], err = t.Column(c.Target, "the edges' targets, --target-column")
 	}
-	return at, err
+	if err != nil {
+		return nil, at, errors.Join(err, t.Close())
+	}
+	return t, at, nil
 }
 
 // beginEdges makes the statistics of the columns that the user names.

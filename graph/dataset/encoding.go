@@ -128,15 +128,6 @@ func validColumns(columns []table.Column) error {
 	return nil
 }
 
-func rising(values []string) bool {
-	for k := 1; k < len(values); k++ {
-		if values[k-1] >= values[k] {
-			return false
-		}
-	}
-	return true
-}
-
 // cellPlace is where the cells of a column of features are.
 type cellPlace struct {
 	column  int // of the table; unused if the features are ignored

@@ -156,10 +156,7 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 
 // Read is Import that also returns what the tables became.
 func (c ImportConfig) Read() (g *graph.Graph, f *table.Facts, err error) {
-	if c.Format.Faults == nil {
-		c.Format.Faults = &table.Faults{}
-	}
-	if err := c.Format.Faults.Again(func() (err error) { g, f, err = c.readOnce(); return err }); err != nil {
+	if err := c.Format.Again(func() (err error) { g, f, err = c.readOnce(); return err }); err != nil {
 		return nil, nil, err
 	}
 	return g, f, nil
@@ -231,13 +228,9 @@ func Encode(
 	if err != nil {
 		return nil, nil, err
 	}
-	if format.Faults == nil {
-		format.Faults = &table.Faults{}
-	}
 	var g *graph.Graph
 	var r *Reading
-	if err := format.Faults.Again(func() (err error) { g, r, err = e.read(nodes, edges, format); return err }); err !=
-		nil {
+	if err := format.Again(func() (err error) { g, r, err = e.read(nodes, edges, format); return err }); err != nil {
 		return nil, nil, err
 	}
 	g.Name, _, _ = strings.Cut(filepath.Base(nodes[0]), ".")

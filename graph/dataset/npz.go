@@ -255,18 +255,8 @@ func (a arrays) features(n int) (graph.Features, error) {
 	case a.Has("x") && a.Has("x_indptr"):
 		return graph.Features{}, a.Fault("x", errors.New("features must be dense or sparse (got both: x_indptr)"))
 	case a.Has("x"):
-		x, shape, err := npy.Read[float32](a.Archive, "x", n, -1)
-		if err != nil {
-			return graph.Features{}, err
-		}
-		for k, v := range x {
-			if !finite(v) {
-				return graph.Features{},
-					a.Fault("x", fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1],
-						k%shape[1], v))
-			}
-		}
-		return graph.Features{Dense: mat.View(n, shape[1], x)}, nil
+		x, err := npy.Matrix(a.Archive, "x", n)
+		return graph.Features{Dense: x}, err
 	case a.Has("x_indptr"):
 		x, err := a.sparse(n)
 		return graph.Features{Sparse: x}, err
@@ -376,15 +366,39 @@ func (a arrays) edges(g *graph.Graph, n int, m meta) error {
 	if err != nil {
 		return err
 	}
-	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{Directed: m.Directed, Edge: rows}); err != nil {
-		return a.Fault("edge_index", err)
-	}
+	var kind []int32
+	names := m.Relations
 	if a.Has("edge_type") {
-		if err := a.relations(g, src, dst, weight, rows, m); err != nil {
+		if kind, names, err = a.relations(n, shape[1], names); err != nil {
 			return err
 		}
 	}
-	if rows != nil {
+	if err := SetEdges(g, n, src, dst, weight, kind, names, x, graph.Build{Directed: m.Directed, Edge: rows}); err != nil {
+		return a.Fault("edge_index", err)
+	}
+	return nil
+}
+
+// SetEdges gives g, of n nodes, the edges from src to dst as graph.FromEdges makes them of b, whose rows are of x.
+// kind has the relation of each, a number of names; nil: edges have no types. Unless b is directed, each relation gets
+// its reverse.
+func SetEdges(g *graph.Graph, n int, src, dst []int32, weight []float32, kind []int32, names []string, x mat.Dense,
+	b graph.Build) (err error) {
+	if g.Adj, err = graph.FromEdges(n, src, dst, weight, b); err != nil {
+		return err
+	}
+	if kind != nil {
+		list, err := graph.Deal(n, len(names), kind, src, dst, weight, b)
+		if err != nil {
+			return err
+		}
+		if b.Directed {
+			g.Typed = graph.Relations{Names: slices.Clone(names), Adj: graph.Stack(list)}
+		} else {
+			g.Typed = graph.WithInverses(names, list)
+		}
+	}
+	if b.Edge != nil {
 		g.EdgeX, _ = g.Typed.CompactEdges(&g.Adj, x)
 	}
 	return nil
@@ -399,30 +413,19 @@ func (a arrays) edgeColumns(edges int) (x mat.Dense, rows []int32, err error) {
 		}
 		return x, nil, err
 	}
-	data, shape, err := npy.Read[float32](a.Archive, "edge_attr", -1, -1)
-	if err != nil {
+	if x, err = npy.Matrix(a.Archive, "edge_attr", -1); err != nil {
 		return x, nil, err
 	}
-	for k, v := range data {
-		if !finite(v) {
-			return x, nil, a.Fault("edge_attr",
-				fmt.Errorf("row %d, column %d must be a finite number (got %v)", k/shape[1], k%shape[1], v))
-		}
-	}
-	x = mat.View(shape[0], shape[1], data)
-	if shape[1] == 0 || !a.Has("edge_row") && shape[0] != edges {
+	if x.Cols == 0 || !a.Has("edge_row") && x.Rows != edges {
 		return x, nil,
 			a.Fault("edge_attr",
 				fmt.Errorf("must have a row for each of %d edges and at least one column (got shape %s)", edges,
-					npy.ShapeText(shape)))
+					npy.ShapeText([]int{x.Rows, x.Cols})))
 	}
+	rows = mat.EveryRow(edges)
 	if a.Has("edge_row") {
 		if rows, _, err = npy.Read[int32](a.Archive, "edge_row", edges); err != nil {
 			return x, nil, err
-		}
-	} else {
-		for k := range edges {
-			rows = append(rows, int32(k))
 		}
 	}
 	for k, r := range rows {
@@ -431,18 +434,14 @@ func (a arrays) edgeColumns(edges int) (x mat.Dense, rows []int32, err error) {
 				x.Rows-1, r))
 		}
 	}
-	if rows == nil {
-		rows = []int32{}
-	}
 	return x, rows, nil
 }
 
-// relations deals the edges to their relations. Self-loops are dropped, as everywhere.
-func (a arrays) relations(g *graph.Graph, src, dst []int32, weight []float32, rows []int32, m meta) error {
-	n, names := g.Adj.NumDst, m.Relations
-	kind, _, err := npy.Read[int32](a.Archive, "edge_type", len(src))
+// relations reads the relation of each edge, and the names of all: those that meta.json has, or their numbers.
+func (a arrays) relations(n, edges int, names []string) ([]int32, []string, error) {
+	kind, _, err := npy.Read[int32](a.Archive, "edge_type", edges)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	count := len(names)
 	if count == 0 {
@@ -451,27 +450,18 @@ func (a arrays) relations(g *graph.Graph, src, dst []int32, weight []float32, ro
 		}
 	}
 	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
-		return a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most "+
-			"%d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
+		return nil, nil, a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at "+
+			"most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
 	}
 	for r := len(names); r < count; r++ {
 		names = append(names, strconv.Itoa(r))
 	}
 	for k, r := range kind {
 		if r < 0 || int(r) >= count {
-			return a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
+			return nil, nil, a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
 		}
 	}
-	list, err := graph.Deal(n, count, kind, src, dst, weight, graph.Build{Edge: rows})
-	if err != nil {
-		return a.Fault("edge_index", err)
-	}
-	if m.Directed {
-		g.Typed = graph.Relations{Names: slices.Clone(names), Adj: graph.Stack(list)}
-	} else {
-		g.Typed = graph.WithInverses(names, list)
-	}
-	return nil
+	return kind, names, nil
 }
 
 func (a arrays) sites(g *graph.Graph, n int, names []string) error {

@@ -26,18 +26,12 @@ func (c *ImportConfig) relations() ([]string, table.Apart, error) {
 	case c.Relation == "" || c.Edges == "":
 		return nil, nil, nil
 	}
-	format := c.Format
-	format.Edges = true
-	t, err := table.Open(c.Edges, format)
+	t, ends, err := c.openEdges()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer t.Close()
 	at, err := t.Column(c.Relation, "the edges' relations, --relation-column")
-	if err != nil {
-		return nil, nil, err
-	}
-	ends, err := c.edgeEnds(t)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +73,7 @@ func CheckRelations(names []string) error {
 	if len(names) > maxRelations {
 		return fmt.Errorf("there must be at most %d relations (got %d)", maxRelations, len(names))
 	}
-	if !rising(names) {
+	if !slices.Equal(names, slices.Compact(slices.Sorted(slices.Values(names)))) {
 		return errors.New("the names of the relations are not ascending")
 	}
 	all := graph.InverseNames(names)

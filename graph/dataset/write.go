@@ -213,29 +213,10 @@ type entries struct {
 	weight              []float32 // nil: all 1
 }
 
-// add adds the in-edges of row of g, which are those of destination i, for which keep is true.
-func (l *entries) add(g *graph.CSR, row, i int, keep func(j int32) bool) {
-	col, weight := g.Row(row)
-	rows := g.EdgeRows(row)
-	for k, j := range col {
-		if !keep(j) {
-			continue
-		}
-		l.src, l.dst = append(l.src, j), append(l.dst, int32(i))
-		if weight != nil {
-			l.weight = append(l.weight, weight[k])
-		}
-		if rows != nil {
-			l.row = append(l.row, rows[k])
-		}
-	}
-}
-
 // listed returns the edges of a graph as Read makes it of them: each undirected edge once, all of a
-// directed graph, or where edges have types each edge of each relation.
+// directed graph, or if edges have types each edge of each relation.
 func listed(g *graph.Graph, oneWay bool) (*entries, error) {
-	l, n := &entries{}, g.N()
-	of := &g.Adj
+	l, n, of := &entries{}, g.N(), &g.Adj
 	if g.Typed.Count() > 0 {
 		of, l.kind = &g.Typed.Adj, []int32{}
 	}
@@ -245,24 +226,29 @@ func listed(g *graph.Graph, oneWay bool) (*entries, error) {
 	if of.Edge != nil {
 		l.row = []int32{}
 	}
-	all := func(int32) bool { return true }
-	if g.Typed.Count() > 0 {
-		for row := range of.NumDst {
-			l.add(of, row, row%n, all)
-			for len(l.kind) < len(l.src) {
-				l.kind = append(l.kind, int32(row/n))
+	once := l.kind == nil && !oneWay // each edge is there in both directions
+	for at := range of.NumDst {
+		i := int32(at % n)
+		col, weight := of.Row(at)
+		rows := of.EdgeRows(at)
+		for k, j := range col {
+			switch {
+			case !once:
+				l.src, l.dst = append(l.src, j), append(l.dst, i)
+			case j > i:
+				l.src, l.dst = append(l.src, i), append(l.dst, j)
+			default:
+				continue
 			}
-		}
-	} else {
-		for i := range n {
-			keep := all
-			if !oneWay {
-				keep = func(j int32) bool { return int(j) > i }
+			if l.kind != nil {
+				l.kind = append(l.kind, int32(at/n))
 			}
-			l.add(of, i, i, keep)
-		}
-		if !oneWay {
-			l.src, l.dst = l.dst, l.src
+			if weight != nil {
+				l.weight = append(l.weight, weight[k])
+			}
+			if rows != nil {
+				l.row = append(l.row, rows[k])
+			}
 		}
 	}
 	for i := range n {

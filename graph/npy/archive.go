@@ -11,6 +11,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Archive is an open .npz file: a zip archive of .npy arrays.
@@ -162,6 +164,21 @@ func (a *Archive) Header(name string) (Header, error) {
 // length 1 is passed over.
 func Read[T uint8 | int32 | int64 | float32](a *Archive, name string, want ...int) ([]T, []int, error) {
 	return read(a, name, readValues[T], want)
+}
+
+// Matrix reads array name of finite numbers, with that many rows (-1 = any) and any columns.
+func Matrix(a *Archive, name string, rows int) (mat.Dense, error) {
+	x, shape, err := Read[float32](a, name, rows, -1)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	for k, v := range x {
+		if v-v != 0 { // infinite, or no number
+			return mat.Dense{}, a.Fault(name, fmt.Errorf("row %d, column %d must be a finite number (got %v)",
+				k/shape[1], k%shape[1], v))
+		}
+	}
+	return mat.View(shape[0], shape[1], x), nil
 }
 
 // Texts is Read for an array of texts.

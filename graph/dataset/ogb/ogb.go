@@ -148,7 +148,7 @@ func (o *set) typed() error {
 	var src, dst []int32
 	of := []int32{}
 	var names []string
-	var x blocks
+	var x []graph.Features
 	triplets, err := table.OpenLines(o.raw("triplet-type-list.csv.gz"))
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (o *set) typed() error {
 				if err != nil {
 					return errors.Join(err, triplets.Close())
 				}
-				x = append(x, mat.View(len(s), columns, v))
+				x = append(x, graph.Features{Dense: mat.View(len(s), columns, v)})
 				src, dst = append(src, s...), append(dst, d...)
 				of = append(of, slices.Repeat([]int32{int32(len(names))}, len(s))...)
 				names = append(names, strings.Join(t, "-"))
@@ -193,7 +193,7 @@ func (o *set) typed() error {
 			"%d (got %d relations, %d nodes)", o.dir, math.MaxInt32, len(names), total)
 	}
 	o.g.Typed.Names = names
-	if err := o.adjacency(total, src, dst, of, x.diagonal()); err != nil {
+	if err := o.adjacency(total, src, dst, of, graph.Diagonal(x).Dense()); err != nil {
 		return fmt.Errorf("%s: %w", o.dir, err)
 	}
 	return o.finish(func(k kind) string { return o.raw("node-feat", k.name, "node-feat.csv.gz") },
@@ -232,29 +232,8 @@ func (o *set) edges(path, count string, head, tail kind) (src, dst []int32, err 
 	return src, dst, nil
 }
 
-// blocks are the columns of the edges of each relation.
-type blocks []mat.Dense
-
-// diagonal returns the rows of all relations, each with columns of its own.
-func (b blocks) diagonal() mat.Dense {
-	rows, cols := 0, 0
-	for _, x := range b {
-		rows, cols = rows+x.Rows, cols+x.Cols
-	}
-	out := mat.New(rows, cols)
-	row, first := 0, 0
-	for _, x := range b {
-		for i := range x.Rows {
-			copy(out.Row(row)[first:], x.Row(i))
-			row++
-		}
-		first += x.Cols
-	}
-	return out
-}
-
 // adjacency builds the graph of n nodes with edges of relation of (nil: they have no types) and columns x.
-func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) (err error) {
+func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) error {
 	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
 		return fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n,
 			len(src))
@@ -264,20 +243,7 @@ func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) (err error) {
 		edgelist.MergeColumns("max", src, dst, of, x)
 		rows = mat.EveryRow(len(src))
 	}
-	if o.g.Adj, err = graph.FromEdges(n, src, dst, nil, graph.Build{Edge: rows}); err != nil {
-		return err
-	}
-	if of != nil {
-		list, err := graph.Deal(n, len(o.g.Typed.Names), of, src, dst, nil, graph.Build{Edge: rows})
-		if err != nil {
-			return err
-		}
-		o.g.Typed = graph.WithInverses(o.g.Typed.Names, list)
-	}
-	if x.Cols > 0 {
-		o.g.EdgeX, _ = o.g.Typed.CompactEdges(&o.g.Adj, x)
-	}
-	return nil
+	return dataset.SetEdges(&o.g, n, src, dst, nil, of, o.g.Typed.Names, x, graph.Build{Edge: rows})
 }
 
 // finish reads what the nodes have.
@@ -300,9 +266,9 @@ func (o *set) finish(features, labels func(kind) string) (err error) {
 }
 
 func (o *set) features(n int, path func(kind) string) error {
-	x := &mat.Sparse{Rows: n, RowPtr: make([]int64, 1, n+1)}
+	var x []graph.Features
 	ptr := []int64{0}
-	for _, k := range o.kinds {
+	for at, k := range o.kinds {
 		v, columns, err := readFeatures(path(k), k.n)
 		if err != nil {
 			return err
@@ -313,19 +279,11 @@ func (o *set) features(n int, path func(kind) string) error {
 			}
 			return nil
 		}
-		for i := range k.n {
-			for j, f := range v[i*columns : (i+1)*columns] {
-				if f != 0 {
-					x.Col, x.Val = append(x.Col, int32(x.Cols+j)), append(x.Val, f)
-				}
-			}
-			x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
-		}
-		x.Cols += columns
-		ptr = append(ptr, int64(x.Cols))
+		x = append(x, graph.Features{Dense: mat.View(k.n, columns, v)})
+		ptr = append(ptr, ptr[at]+int64(columns))
 	}
-	if x.Cols > 0 {
-		o.g.X.Sparse, o.g.Types.Ptr = x, ptr
+	if ptr[len(ptr)-1] > 0 {
+		o.g.X.Sparse, o.g.Types.Ptr = graph.Diagonal(x), ptr
 	}
 	return nil
 }
@@ -339,15 +297,11 @@ func readFeatures(path string, rows int) ([]float32, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if at := firstInfinite(v); at >= 0 {
+	if at := slices.IndexFunc(v, func(f float32) bool { return f-f != 0 }); at >= 0 { // infinite, or no number
 		return nil, 0, fmt.Errorf("%s: row %d, column %d must be a finite number (got %v)", path, at/columns,
 			at%columns, v[at])
 	}
 	return v, columns, nil
-}
-
-func firstInfinite(v []float32) int {
-	return slices.IndexFunc(v, func(f float32) bool { return !finite(f) })
 }
 
 func (o *set) labels(n int, path func(kind) string) error {
@@ -446,15 +400,7 @@ func binaryFeatures(a *npy.Archive, name string, rows int) (mat.Dense, error) {
 	if !a.Has(name) {
 		return mat.Dense{}, nil
 	}
-	x, shape, err := npy.Read[float32](a, name, rows, -1)
-	if err != nil {
-		return mat.Dense{}, err
-	}
-	if at := firstInfinite(x); at >= 0 {
-		return mat.Dense{}, a.Fault(name, fmt.Errorf("row %d, column %d must be a finite number (got %v)", at/shape[1],
-			at%shape[1], x[at]))
-	}
-	return mat.View(rows, shape[1], x), nil
+	return npy.Matrix(a, name, rows)
 }
 
 func (o *set) binaryLabels(n int) error {
@@ -493,5 +439,3 @@ func (o *set) binaryLabels(n int) error {
 
 // maxColumns bounds the features, so that a damaged file cannot ask for a giant layer.
 const maxColumns = 1 << 24
-
-func finite(v float32) bool { return math.Abs(float64(v)) <= math.MaxFloat32 }

@@ -100,10 +100,8 @@ func (c *Column) Valid() error {
 		return fmt.Errorf("kind of column %s must be numeric, categorical, date, age, text or ignored (got %q)", c.Name,
 			c.Kind)
 	}
-	for k := 1; k < len(c.Values); k++ {
-		if c.Values[k-1] >= c.Values[k] {
-			return fmt.Errorf("values of column %s are not ascending", c.Name)
-		}
+	if !slices.Equal(c.Values, slices.Compact(slices.Sorted(slices.Values(c.Values)))) {
+		return fmt.Errorf("values of column %s are not ascending", c.Name)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Bounds of the warnings.
@@ -270,46 +271,27 @@ type labelJudge struct {
 
 // featureColumns gives the features column by column.
 type featureColumns struct {
-	x    graph.Features
-	at   []int64 // of a sparse matrix: entries of each column
-	row  []int32
-	val  []float32
-	full []float32
+	dense   mat.Dense
+	columns *mat.Sparse // the transpose of sparse features (nil = dense)
+	full    []float32
 }
 
 func newFeatureColumns(x graph.Features) *featureColumns {
-	c := &featureColumns{x: x, full: make([]float32, x.Rows())}
-	if s := x.Sparse; s != nil {
-		c.at, c.row, c.val = make([]int64, s.Cols+1), make([]int32, s.NNZ()), make([]float32, s.NNZ())
-		for _, j := range s.Col {
-			c.at[j+1]++
-		}
-		for j := range s.Cols {
-			c.at[j+1] += c.at[j]
-		}
-		next := slices.Clone(c.at)
-		for i := range s.Rows {
-			col, val := s.Row(i)
-			for k, j := range col {
-				c.row[next[j]], c.val[next[j]] = int32(i), val[k]
-				next[j]++
-			}
-		}
+	c := &featureColumns{dense: x.Dense, full: make([]float32, x.Rows())}
+	if x.Sparse != nil {
+		c.columns = x.Sparse.Transpose(nil)
 	}
 	return c
 }
 
 // next returns a column, valid until the next call.
 func (c *featureColumns) next(j int) []float32 {
-	clear(c.full)
-	if c.x.Sparse == nil {
-		for i := range c.full {
-			c.full[i] = c.x.Dense.Row(i)[j]
-		}
+	if c.columns != nil {
+		c.columns.Spread(c.full, j)
 		return c.full
 	}
-	for k := c.at[j]; k < c.at[j+1]; k++ {
-		c.full[c.row[k]] = c.val[k]
+	for i := range c.full {
+		c.full[i] = c.dense.Row(i)[j]
 	}
 	return c.full
 }
@@ -367,15 +349,7 @@ func (j labelJudge) numbers(x []float32) int {
 			order = append(order, int32(i))
 		}
 	}
-	slices.SortFunc(order, func(a, b int32) int {
-		switch {
-		case x[a] < x[b]:
-			return -1
-		case x[a] > x[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(x[a], x[b]) })
 	return min(j.threshold(x, order), j.binned(x, order))
 }
 

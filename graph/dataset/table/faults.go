@@ -91,7 +91,11 @@ func (f *Faults) Err() error {
 
 // Again calls read until it adds no row to the faults: statistics of columns, and edges of nodes, are then without the
 // rows that are skipped. Faults that are not skipped are its error.
-func (f *Faults) Again(read func() error) error {
+func (format *Format) Again(read func() error) error {
+	if format.Faults == nil {
+		format.Faults = &Faults{}
+	}
+	f := format.Faults
 	for known := -1; known < f.Count(""); {
 		known = f.Count("")
 		err := read()

@@ -16,55 +16,34 @@ func (c *Encoding) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
 		return types[0], []int32{0}, nil
 	}
 	g, first := &graph.Graph{}, []int32{}
-	x := &mat.Sparse{RowPtr: []int64{0}}
+	var x []graph.Features
 	t := &g.Types
 	t.Of, t.Ptr = []uint8{}, []int64{0}
 	for k, of := range types {
 		if of == nil {
 			of = &graph.Graph{}
 		}
-		n := len(of.Split)
-		if x.Rows+n > math.MaxInt32 {
+		n, f := len(of.Split), of.X
+		if len(g.Split)+n > math.MaxInt32 {
 			return nil, nil, fmt.Errorf("nodes must be at most %d (got more)", math.MaxInt32)
 		}
-		first = append(first, int32(x.Rows))
+		first = append(first, int32(len(g.Split)))
 		t.Names = append(t.Names, c.Nodes[k].Type)
 		for i := range n {
 			t.Of = append(t.Of, uint8(k))
 			g.IDs = append(g.IDs, c.Nodes[k].Type+"/"+of.IDs[i])
 		}
-		below(x, of.X, n, c.Nodes[k].Of.Width())
-		t.Ptr = append(t.Ptr, int64(x.Cols))
+		if f.Cols() == 0 { // no features, or no nodes
+			width := max(1, c.Nodes[k].Of.Width())
+			f.Dense = mat.View(n, width, slices.Repeat([]float32{1}, n*width))
+		}
+		x = append(x, f)
+		t.Ptr = append(t.Ptr, t.Ptr[k]+int64(f.Cols()))
 		g.Split = append(g.Split, of.Split...)
 	}
-	g.X.Sparse = x
+	g.X.Sparse = graph.Diagonal(x)
 	g.Labels = c.labels(types, len(g.Split))
 	return g, first, nil
-}
-
-// below adds n rows to x, in so many columns of their own: those of f, or one that is 1 where it has none.
-func below(x *mat.Sparse, f graph.Features, n, width int) {
-	first := int32(x.Cols)
-	for i := range n {
-		switch {
-		case f.Cols() == 0:
-			x.Col, x.Val = append(x.Col, first), append(x.Val, 1)
-		case f.Sparse != nil:
-			col, val := f.Sparse.Row(i)
-			for _, j := range col {
-				x.Col = append(x.Col, first+j)
-			}
-			x.Val = append(x.Val, val...)
-		default:
-			for j, v := range f.Dense.Row(i) {
-				if v != 0 {
-					x.Col, x.Val = append(x.Col, first+int32(j)), append(x.Val, v)
-				}
-			}
-		}
-		x.RowPtr = append(x.RowPtr, int64(len(x.Col)))
-	}
-	x.Rows, x.Cols = x.Rows+n, x.Cols+max(1, width)
 }
 
 // labels returns the labels of n nodes: those of the one type that has any; nodes of the others have none.

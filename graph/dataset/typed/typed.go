@@ -54,10 +54,7 @@ type tablesReader struct {
 // for the type. The relations are called SOURCE-RELATION-TARGET, and each has its reverse beside it
 // unless the direction is in or out.
 func (c Config) Read() (g *graph.Graph, f *table.Facts, err error) {
-	if c.Tables.Format.Faults == nil {
-		c.Tables.Format.Faults = &table.Faults{}
-	}
-	if err := c.Tables.Format.Faults.Again(func() (err error) {
+	if err := c.Tables.Format.Again(func() (err error) {
 		r := &tablesReader{config: c, facts: &table.Facts{}}
 		f = r.facts
 		g, err = r.read()
