@@ -150,7 +150,6 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64,
 	if err != nil {
 		return nil, nil, err
 	}
-	le := binary.LittleEndian
 	_, floats := any([]T(nil)).([]float32)
 	if h.Texts() || h.Descr[:2] == "<f" && !floats {
 		want := "whole numbers"
@@ -160,27 +159,27 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64,
 		return nil, nil, fmt.Errorf("dtype must be that of %s (got %s)", want, h.Descr)
 	}
 	out := make([]T, h.count)
-	switch {
-	case h.Descr == "|u1" || h.Descr == "|b1":
-		err = decode(h, out, r, 1, func(b []byte) uint8 { return b[0] })
-	case h.Descr == "|i1":
-		err = decode(h, out, r, 1, func(b []byte) int8 { return int8(b[0]) })
-	case h.Descr == "<i2":
-		err = decode(h, out, r, 2, func(b []byte) int16 { return int16(le.Uint16(b)) })
-	case h.Descr == "<u2":
-		err = decode(h, out, r, 2, le.Uint16)
-	case h.Descr == "<u4":
-		err = decode(h, out, r, 4, le.Uint32)
-	case h.Descr == "<u8":
-		err = decode(h, out, r, 8, le.Uint64)
-	case h.Descr == "<i4":
-		err = decode(h, out, r, 4, func(b []byte) int32 { return int32(le.Uint32(b)) })
-	case h.Descr == "<i8":
-		err = decode(h, out, r, 8, func(b []byte) int64 { return int64(le.Uint64(b)) })
-	case h.Descr == "<f4":
-		err = decode(h, out, r, 4, func(b []byte) float32 { return math.Float32frombits(le.Uint32(b)) })
+	switch h.Descr {
+	case "|u1", "|b1":
+		err = decode[uint8](h, out, r)
+	case "|i1":
+		err = decode[int8](h, out, r)
+	case "<i2":
+		err = decode[int16](h, out, r)
+	case "<u2":
+		err = decode[uint16](h, out, r)
+	case "<u4":
+		err = decode[uint32](h, out, r)
+	case "<u8":
+		err = decode[uint64](h, out, r)
+	case "<i4":
+		err = decode[int32](h, out, r)
+	case "<i8":
+		err = decode[int64](h, out, r)
+	case "<f4":
+		err = decode[float32](h, out, r)
 	default:
-		err = decode(h, out, r, 8, func(b []byte) float64 { return math.Float64frombits(le.Uint64(b)) })
+		err = decode[float64](h, out, r)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -225,20 +224,16 @@ type number interface {
 	int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | uint64 | float32 | float64
 }
 
-// decode fills out with values of size bytes each and refuses an integer that T does not have, and a float beyond T's
-// range.
-func decode[S number, T uint8 | int32 | int64 | float32](
-	h Header, out []T, r io.Reader, size int, get func([]byte) S,
-) error {
-	buf := make([]byte, 1<<15)
+// decode fills out with values of type S and refuses an integer that T does not have, and a float beyond T's range.
+func decode[S number, T uint8 | int32 | int64 | float32](h Header, out []T, r io.Reader) error {
+	buf := make([]S, 1<<12)
 	_, rounds := any(S(0)).(float64)
 	for done := 0; done < len(out); {
-		n := min(len(out)-done, len(buf)/size)
-		if _, err := io.ReadFull(r, buf[:n*size]); err != nil {
+		n := min(len(out)-done, len(buf))
+		if err := binary.Read(r, binary.LittleEndian, buf[:n]); err != nil {
 			return fmt.Errorf("values from entry %d on: %w", done, Ended(err))
 		}
-		for k := range n {
-			v := get(buf[k*size:])
+		for k, v := range buf[:n] {
 			t := T(v)
 			same := S(t) == v && (t < 0) == (v < 0) || v != v // who knows the row of a NaN judges it
 			if rounds && t-t == 0 {
@@ -254,7 +249,7 @@ func decode[S number, T uint8 | int32 | int64 | float32](
 	}
 	// One read past the end: a member with trailing bytes is refused, and the archive compares its
 	// checksum here.
-	switch n, err := io.ReadFull(r, buf[:1]); {
+	switch n, err := io.ReadFull(r, make([]byte, 1)); {
 	case n > 0:
 		return errors.New("bytes after the last value")
 	case err != io.EOF:
@@ -279,14 +274,14 @@ func readTexts(r io.Reader, size int64, check func(Header) error) ([]string, []i
 	out := make([]string, h.count)
 	if h.Descr[0] == '|' {
 		all := make([]uint8, h.count*item)
-		err = decode(h, all, r, 1, func(b []byte) uint8 { return b[0] })
+		err = decode[uint8](h, all, r)
 		for k := range out {
 			out[k] = strings.TrimRight(string(all[k*item:(k+1)*item]), "\x00")
 		}
 		return out, h.Shape, err
 	}
 	all := make([]int32, h.count*item)
-	err = decode(h, all, r, 4, func(b []byte) int32 { return int32(binary.LittleEndian.Uint32(b)) })
+	err = decode[int32](h, all, r)
 	for k := range out {
 		out[k] = strings.TrimRight(string([]rune(all[k*item:(k+1)*item])), "\x00")
 	}

@@ -74,8 +74,7 @@ func (c Config) kind() (string, error) {
 			first = files[0]
 		}
 		plain := strings.TrimSuffix(strings.TrimSuffix(first, ".gz"), ".zst")
-		name = strings.TrimPrefix(filepath.Ext(plain), ".")
-		if slices.Contains([]string{"txt", "el", "wel", "edges", "edgelist"}, name) {
+		if name = strings.TrimPrefix(filepath.Ext(plain), "."); table.IsList(first) {
 			name = "text"
 		}
 	}

@@ -316,18 +316,11 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 
 // half returns the value of a float of 16 bits (IEEE 754 binary16).
 func half(b uint16) float32 {
-	sign, exponent, fraction := uint32(b>>15)<<31, uint32(b>>10&31), uint32(b&1023)
-	switch exponent {
-	case 0:
-		v := float32(fraction) * 0x1p-24
-		if sign != 0 {
-			v = -v
-		}
-		return v
-	case 31:
-		return math.Float32frombits(sign | 255<<23 | fraction<<13)
+	bits := uint32(b>>15)<<31 | uint32(b&(1<<15-1))<<13
+	if b>>10&31 == 31 { // infinite, or no number
+		return math.Float32frombits(bits | 255<<23)
 	}
-	return math.Float32frombits(sign | (exponent+112)<<23 | fraction<<13)
+	return math.Float32frombits(bits) * 0x1p112 // exact: the exponents differ by that
 }
 
 // isoTime writes a point of time in UTC, without the hour where it is midnight.
