@@ -1,13 +1,12 @@
 // Package align builds the shards of a graph that several sites hold together and may not pool.
-// Each site has tables of its own nodes and of the edges that it knows of, some of which end at
-// nodes of other sites. The sites agree on how columns become features, tell each other which of
-// their nodes an edge joins, and each ends up with its own shard of one partition: the one that
-// partition.ByColumn makes of the pooled tables, up to the rounding of means.
+// Each site has tables of its nodes and of the edges that it knows, also to nodes of other sites. The sites agree on
+// how columns become features and which of their nodes an edge joins, and each ends up with its own shard of one
+// partition: the one that partition.ByColumn makes of the pooled tables, up to the rounding of means.
 //
 // What the others learn of a site is in docs/reference/what-leaves.md: names of columns, categories
 // and classes; sums over all sites of counts, values and squares; how many nodes and edges it has;
-// and of its boundary nodes which node of theirs each joins, and its number. Where edges
-// have types, these too: their names, and of each edge across sites its own. Names of nodes go only
+// and of its boundary nodes which node of theirs each joins, and its number. If edges
+// have types, these too: their names, and the type of each edge between sites. Names of nodes go only
 // to the site that the tables give as theirs.
 package align
 
@@ -37,7 +36,7 @@ const (
 type Config struct {
 	Sites  []string          // names of the sites, in the order of their ranks
 	Tables *Tables           // of the site of this rank
-	Sums   comm.Reducer      // adds up counts and sums of columns; nil: the group does, in the clear
+	Sums   comm.Reducer      // adds up counts and sums of columns (nil = the group does, in the clear)
 	Phase  func(name string) // called as each phase begins, for people; may be nil
 	// Asked is called for each other site, before it is answered, with how many names it asked for
 	// as nodes of this one and how many of them are none: many of those are a mistake, or a site
@@ -46,8 +45,7 @@ type Config struct {
 }
 
 // Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one), and what
-// this site's tables became. A site
-// that cannot go on tells the others so, and all return an error: its own the fault, with file and
+// this site's tables became. If a site cannot go on, all return an error: its own the fault, with file and
 // line, the others its name.
 func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, *table.Facts, error) {
 	m := &meeting{ctx: ctx, g: g, c: c}
@@ -116,7 +114,7 @@ type meeting struct {
 	reading *reading          // of this site's tables
 }
 
-// facts says what this site's tables became, by what is known here.
+// facts returns what this site's tables became, by what is known here.
 func (m *meeting) facts(s *shard.Shard) (f *table.Facts, err error) {
 	f = m.reading.facts
 	for k := range m.encoded.Edges {
@@ -139,7 +137,7 @@ func (m *meeting) phase(name string) {
 	}
 }
 
-// tell sends b to all and returns what each site told, this one's in its place.
+// tell sends b to all and returns what each site sent, with b of this one.
 func (m *meeting) tell(what string, b []byte, limit int) ([][]byte, error) {
 	out := make([][]byte, m.g.Size())
 	for q := range out {

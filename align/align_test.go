@@ -384,7 +384,8 @@ func TestFaults(t *testing.T) {
 		{"numbers of another size", func(t *testing.T, dir string, c []entrant) {
 			c[2].tables.Edges = ""
 			put(t, dir, "west", node+"n70,west,1e25,1,a,yes,train\n")
-		}, 2, "column age must have numbers near those of the other sites (their mean is 1e+25 here and", "column age must"},
+		}, 2, "column age must have numbers near the numbers of the other sites (their mean is 1e+25 here and",
+			"column age must"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := tables(t)

@@ -13,7 +13,7 @@ import (
 // columnsOf are the columns of a table that the sites agreed on, and what this site found in its own.
 type columnsOf struct {
 	columns []table.Column
-	found   []dataset.ColumnProfile // nil: it has no such table
+	found   []dataset.ColumnProfile // nil = it has no such table
 }
 
 // stats returns what was found in each column, by name.
@@ -78,7 +78,7 @@ func (t *columnsOf) squares(counts []float32) (out, rest []float32, err error) {
 				d := m.Mean - mean(counts)
 				sum := m.M2 + float64(d*d)*float64(m.N)
 				if !(sum <= mostSum) {
-					return nil, nil, fmt.Errorf("column %s must have numbers near those of the other sites "+
+					return nil, nil, fmt.Errorf("column %s must have numbers near the numbers of the other sites "+
 						"(their mean is %g here and %g over all sites)", c.Name, m.Mean, mean(counts))
 				}
 				square = float32(sum)

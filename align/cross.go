@@ -17,7 +17,7 @@ import (
 type ends struct {
 	here, there []int32
 	weight      []float32
-	kind        []int32   // relation as it ends here, of relations and the reverse of each; nil: edges have no types
+	kind        []int32   // relation as it ends here, of relations and the reverse of each; nil = edges have no types
 	x           []float32 // row of columns of each
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 )
 
-// schema is what one site tells the others of its table of nodes, so that all encode theirs alike:
+// schema is what one site sends the others of its table of nodes, so that all encode theirs alike:
 // names, and no number.
 type schema struct {
 	dataset.Encoding // its columns without Mean and Std; an ignored one has no values
@@ -28,12 +28,12 @@ type schema struct {
 	Tables []relationSchema `json:",omitempty"`
 }
 
-// mark is what a site tells of a column beside its kind and categories.
+// mark is what a site sends of a column besides its kind and categories.
 type mark struct {
 	Empty    bool // no cell here has a value
-	Sparse   bool // most rows have a text of their own here
-	Many     bool // more than table.Usual categories here, which are not told unless Asked
-	Asked    bool // the user says that these are categories
+	Sparse   bool // most rows have a text here that no other row has
+	Many     bool // more than table.Usual categories here, which are not sent unless Asked
+	Asked    bool // the user asks for these categories
 	DayFirst bool // dates can be read so
 	MonFirst bool
 	Unclear  bool `json:",omitempty"` // both, and they are other dates then
@@ -78,7 +78,7 @@ func (t *nodeTable) schema(least int) schema {
 	return s
 }
 
-// columnSchema is what a site tells of the columns of a table, of which one mark each.
+// columnSchema is what a site sends of the columns of a table, with a mark for each.
 type columnSchema struct {
 	Columns []table.Column
 	Marks   []mark
@@ -112,7 +112,7 @@ func (s *columnSchema) valid() error {
 	return nil
 }
 
-// told is what a site tells of columns: no text that fewer nodes than least have.
+// told is what a site sends of columns: no text that fewer nodes than least have.
 func told(found []dataset.ColumnProfile, least int) (s columnSchema) {
 	s.few = map[string]int{}
 	for _, p := range found {
@@ -156,7 +156,7 @@ type Sent struct {
 	Names   map[string]int // nodes of each other site whose names it gets
 }
 
-// Told returns the columns with a text that is sent.
+// Told returns the columns whose texts are sent.
 func (s *Sent) Told() (columns []string) {
 	for _, t := range s.Texts {
 		if !t.Name && len(t.Sent) > 0 {
@@ -222,7 +222,7 @@ func (t *Tables) unsent(a *typed.Encoding) error {
 	return nil
 }
 
-// columns are those of the table of nodes.
+// columns returns the columns of the table of nodes.
 func (s *schema) columns() *columnSchema { return &columnSchema{s.Encoding.Columns, s.Marks, s.few} }
 
 // encode returns the schema as it is sent.
@@ -239,7 +239,7 @@ func parseSchema(text []byte) (s schema, err error) {
 	return s, s.valid()
 }
 
-// valid checks what a site tells of one table of nodes.
+// valid checks what a site sends of one table of nodes.
 func (s *schema) valid() error {
 	if len(s.Classes) > dataset.MaxClasses {
 		return fmt.Errorf("schema: classes must be at most %d (got %d)", dataset.MaxClasses, len(s.Classes))
@@ -353,7 +353,7 @@ func agreeColumns(sites []string, schemas []columnSchema) (out []table.Column, e
 	return out, nil
 }
 
-// writes says how a site writes the name of a column otherwise; "" if it has none.
+// writes reports another spelling of the name of a column at a site; "" if it has none.
 func writes(site, name string, s columnSchema) string {
 	var names []string
 	for _, c := range s.Columns {
@@ -430,8 +430,8 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 	return out, nil
 }
 
-// agreeValues decides what becomes of a column of categories; many and asked are sites where there
-// are too many and where the user asks for all of them, −1: none.
+// agreeValues decides what becomes of a column of categories; many and asked are sites with
+// too many and with a user who asks for all of them, −1: none.
 func agreeValues(out table.Column, values map[string]int, sparse bool, many, asked int, sites []string,
 	schemas []columnSchema, place []map[string]int) (table.Column, error) {
 	out.Missing = false

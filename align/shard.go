@@ -17,8 +17,8 @@ import (
 type list struct {
 	src, dst []int32
 	kind     []int32   // of typed ones
-	weight   []float32 // nil: all 1
-	rows     []int32   // of columns; nil: there are none
+	weight   []float32 // nil = all 1
+	rows     []int32   // of columns; nil = there are none
 }
 
 func (l *list) add(src, dst int32, weight float32, row int32) {
@@ -51,7 +51,7 @@ func (m *meeting) shard(edges *siteEdges, cross []ends, table *edgeRows) (*shard
 		rows := table.of(q, len(x.here))
 		for k := range x.here {
 			if x.begins(k, e) {
-				continue // it ends there, and is in the other site's shard alone
+				continue // it ends there, and is only in the other site's shard
 			}
 			place, _ := slices.BinarySearch(halo, x.there[k])
 			from, row := int32(len(s.Global)+place), int32(-1)
@@ -131,8 +131,8 @@ func (t *edgeRows) of(q, n int) []int32 {
 }
 
 // numberRows gives the rows of edges their numbers in the whole graph: site after site its own edges and
-// then those with each later site. Each site tells all how many these are, and each later one where
-// theirs begin.
+// then the edges with each later site. Each site sends all how many these are, and each later one the first of
+// theirs.
 func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) {
 	wide, rank := m.edges.EdgeWidth(), m.g.Rank()
 	if wide == 0 {

@@ -15,12 +15,12 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// SiteConfig says where one site's tables are, of a graph that several sites hold together without
+// SiteConfig lists one site's tables of a graph that several sites hold together without
 // pooling it. The tables of nodes have the site's own nodes only. An edge to a node of another site
 // has that site's name in a column; where both sites list it, it counts once.
 type SiteConfig struct {
 	dataset.ImportConfig
-	// NodeTables and EdgeTables are those of several types, as typed.Config has them, in place of Nodes and
+	// NodeTables and EdgeTables are tables of several types, as in typed.Config, instead of Nodes and
 	// Edges; a column is then COLUMN or TABLE.COLUMN. A site may lack the table of a type that others have.
 	NodeTables, EdgeTables []string
 	Sites                  []string // names of all: one that means missing elsewhere is one here
@@ -68,7 +68,7 @@ type Tables struct {
 type nodeTable struct {
 	dataset.ImportConfig
 	kind    string           // type of the nodes; "": nodes have no types
-	profile *dataset.Profile // nil: read like other tables
+	profile *dataset.Profile // nil = read like other tables
 }
 
 // edgeTable is a table of edges.
@@ -196,7 +196,7 @@ type crossEdges struct {
 	lines       []where  // of each, the first
 	here, there []int32  // ends of each edge: a node, and a place in names
 	weight      []float32
-	// relation of each edge as it ends at the node here, 0 or 1 where there are none but directions; nil: neither
+	// relation of each edge as it ends at the node here, 0 or 1 if there are only directions; nil = neither
 	kind []int32
 	x    []float32 // row of columns of each edge
 }
@@ -211,8 +211,8 @@ type where struct {
 // their names.
 type siteEdges struct {
 	src, dst []int32
-	weight   []float32 // nil: all 1
-	// relation of each from Src to Dst, by its number in Encoding.Relations; nil: edges have no types
+	weight   []float32 // nil = all 1
+	// relation of each from Src to Dst, by its number in Encoding.Relations; nil = edges have no types
 	kind  []int32
 	cross map[string]*crossEdges
 	x     []float32 // row of columns of each edge between own nodes
@@ -356,7 +356,7 @@ func (s *siteEdges) merge(e *dataset.Encoding) {
 	}
 	s.src, s.dst, s.kind, s.weight, s.x = merge(e, s.src, s.dst, kind, s.weight, s.x)
 	for _, x := range s.cross {
-		// The two ends are numbered apart, so that an edge and its reverse are one only where they are.
+		// The two ends are numbered apart, so that an edge and its reverse are one only if they are.
 		n := int32(0)
 		for _, i := range x.here {
 			n = max(n, i+1)
@@ -388,8 +388,8 @@ func merge(e *dataset.Encoding, src, dst, kind []int32,
 	return srcs, dsts, kinds, weights, rows
 }
 
-// name returns the place of another site's node among the names of that site, and adds it where it
-// is new; place has those that are known.
+// name returns the place of another site's node among the names of that site, and adds it if it
+// is new; place has the known ones.
 func (s *siteEdges) name(place map[[2]string]int32, site, name string, line where) int32 {
 	x := s.cross[site]
 	if x == nil {
@@ -413,7 +413,7 @@ type end struct {
 	prefix string // of their names at all sites
 }
 
-// What ends returns in place of the end of an edge that another site has.
+// What ends returns instead of the end of an edge that another site has.
 const (
 	inside  = -1 // both are nodes here
 	skipped = -2 // one may be among the rows that were skipped

@@ -27,7 +27,7 @@ func (t *Tables) columns(a *typed.Encoding) (list []columnsOf) {
 	return list
 }
 
-// found returns what this site found in the columns of a relation's table; nil: it has no such table.
+// found returns what this site found in the columns of a relation's table (nil = it has no such table).
 func (t *Tables) found(relation string) []dataset.ColumnProfile {
 	at := slices.IndexFunc(t.edges, func(t edgeTable) bool { return t.of.Name() == relation })
 	if at < 0 {
@@ -59,7 +59,7 @@ func (t *Tables) squares(a *typed.Encoding, counts []float32) (out []float32, er
 // summable refuses numbers whose sums do not fit those over the sites.
 func (t *Tables) summable() error {
 	a := t.alone()
-	if a == nil { // the tables are read as those of a model, without sums
+	if a == nil { // the tables are read as a model's, without sums
 		return nil
 	}
 	for _, of := range t.columns(a) {
@@ -118,14 +118,14 @@ func (t *Tables) openTypes() error {
 	return nil
 }
 
-// typeSchema is what a site tells of the table of one type, relationSchema of that of one relation.
+// typeSchema is what a site sends of the table of one type, relationSchema of the table of one relation.
 type (
 	typeSchema struct {
 		Type   string
 		Schema schema
 	}
 	relationSchema struct {
-		Source, Relation, Target string // "" where there is one table of edges, and no Roles then
+		Source, Relation, Target string // "" without types of nodes, and no Roles then
 		Roles                    dataset.Encoding
 		Columns                  columnSchema // features of the edges
 	}
@@ -158,7 +158,7 @@ func (t *Tables) typeSchemas() schema {
 	return s
 }
 
-// validTypes checks what a site tells of several types: each by itself.
+// validTypes checks what a site sends of several types: each by itself.
 func (s *schema) validTypes() error {
 	for k := range s.Types {
 		one := &s.Types[k].Schema

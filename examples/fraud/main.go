@@ -41,7 +41,7 @@ func files(seed uint64) map[string]string {
 	return map[string]string{"accounts.csv": latin1(b.accounts()), "transfers.csv": latin1(b.transfers())}
 }
 
-// latin1 writes a text with a byte for each character, all of which are below 256.
+// latin1 writes a text with a byte for each character, which must be below 256.
 func latin1(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -50,7 +50,7 @@ func latin1(text string) string {
 	return b.String()
 }
 
-// bank draws its customers.
+// bank samples its customers.
 type bank struct {
 	key   rng.Key
 	fraud []bool

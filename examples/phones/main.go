@@ -18,10 +18,10 @@ import (
 
 func main() {
 	dir := flag.String("dir", "", "directory of the device")
-	plan := flag.String("plan", "", "plan file; empty: the ID is printed")
-	listen := flag.String("listen", "", "multiaddress to listen on; empty: this device only dials out")
+	plan := flag.String("plan", "", "plan file (default: the ID is printed)")
+	listen := flag.String("listen", "", "multiaddress to listen on (default: this device only dials out)")
 	nodes := flag.Int("nodes", 60, "nodes of the graph")
-	invitation := flag.String("invitation", "", "what the device shows the sites where it is a leaf")
+	invitation := flag.String("invitation", "", "what the device shows the sites that admit it")
 	flag.Parse()
 	if err := run(*dir, *plan, *listen, *invitation, *nodes); err != nil {
 		fmt.Fprintln(os.Stderr, "phones:", err)
@@ -104,7 +104,7 @@ func contacts(nodes int) (*mobile.Graph, error) {
 	return g, nil
 }
 
-// watch prints what the device tells.
+// watch prints what the device reports.
 type watch struct {
 	rounds int
 	sent   int64

@@ -1,5 +1,5 @@
 // Package propagation is a method of training in one file: federated label propagation (Zhu and Ghahramani, 2002). A
-// node's shares of the classes are those of its neighbours, again and again; training nodes keep their label.
+// node's shares of the classes are its neighbours' shares, again and again; training nodes keep their label.
 package propagation
 
 import (

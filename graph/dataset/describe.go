@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// TableFacts describes a table of which so many rows were read. It is an error if nearly all others were skipped.
+// TableFacts describes a table with that number of rows read. It is an error if nearly all rows were skipped.
 func TableFacts(t *table.Table, rows int, format table.Format) (table.TableFacts, error) {
 	f := table.TableFacts{File: filepath.Base(t.Path), Rows: rows, Skipped: format.Faults.Count(t.Path)}
 	f.Encoding = t.Charset
@@ -57,7 +57,7 @@ func (p *Profile) Known(e *Encoding, r *Reading) *table.Facts {
 	return f
 }
 
-// addColumns says what each column became.
+// addColumns adds what each column became.
 func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 	of := make(map[string]*ColumnProfile, len(p.Columns))
 	for k := range p.Columns {
@@ -113,11 +113,11 @@ func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 	}
 }
 
-// unlike is why a column is dropped that this site alone would keep.
+// unlike is why a column is dropped that this site would keep without the others.
 const unlike = "the sites together have too many categories or too few nodes of each, or one ignores it"
 
 // EdgeFacts adds to f what the columns of a table of edges became, each called by its name behind prefix. found is what
-// was found in them; nil: they were read as other tables are.
+// was found in them (nil = they were read as other tables are).
 func (e *Encoding) EdgeFacts(f *table.Facts, prefix string, found []ColumnProfile) {
 	of := make(map[string]*ColumnProfile, len(found))
 	for k := range found {
@@ -141,7 +141,7 @@ func (e *Encoding) EdgeFacts(f *table.Facts, prefix string, found []ColumnProfil
 	}
 }
 
-// hint says what the user could do about a column that is dropped.
+// hint returns what the user could do about a column that is dropped.
 func hint(s *table.Stats, name string) string {
 	switch {
 	case s.Dressed > 0 && 10*s.Dressed > 9*s.Texts:

@@ -4,7 +4,7 @@
 //
 // # The layout of a data set
 //
-// A directory holds graph.npz, a zip archive of NumPy arrays in version 1.0 or 2.0 and row order,
+// A directory has graph.npz, a zip archive of NumPy arrays in version 1.0 or 2.0 and row order,
 // and may hold meta.json. N nodes, E entries of the edge list, F columns, C classes, S splits:
 //
 //	edge_index                        int32   [2, E]        sources, then targets, in 0..N-1
@@ -24,18 +24,18 @@
 //	                            or    float   [N] or [N, C] targets of a regression; NaN in all columns: no label
 //	train_mask, val_mask, test_mask   bool    [N] or [N, S] disjoint; a mask that is there marks a node
 //	client                            int32   [N]           the node's site
-//	ids, ids_indptr                   uint8, int64 [N+1]    names of nodes, end to end in UTF-8, and where each begins
+//	ids, ids_indptr                   uint8, int64 [N+1]    names of nodes, end to end in UTF-8, and the start of each
 //
 // Other integers are read if they fit, and float64 as float32. A last dimension of length 1 may be left out or added.
 //
 // The classes are the values of y, in ascending order (texts: as numbers if all are); other values than 0..C-1 are
 // their names. Only if meta.json has classes or class_names, whole numbers must be 0..C-1, or -1: no label. Else -1 is
-// no label next to 0..C-1, and a class next to only 1 or a number below -1. Beside two classes 0 and 1, and beside
-// numbers with gaps, it is a class if masks mark all such nodes, no label if they mark none, and refused otherwise.
+// no label next to 0..C-1, and a class next to only 1 or a number below -1. With only two classes 0 and 1, and with
+// gaps in the numbers, it is a class if masks mark all such nodes, no label if they mark none, and refused otherwise.
 // Task classification makes floats classes, NaN: no label; task regression makes all numbers targets.
 //
 // Of meta.json these fields are read: name, nodes, classes, class_names, client_names,
 // relation_names, node_type_names, directed (true: edge_index has all edges there are, and no reverse
-// is added), and encoding (an Encoding). Beside them import.json may say what the tables became
-// of which the data set was made (package facts), and skipped.csv which rows were left out.
+// is added), and encoding (an Encoding). import.json may describe the tables that the data set
+// was made of (table.Facts), and skipped.csv the rows that were left out.
 package dataset

@@ -17,10 +17,10 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Direction says which way messages go along the edges of a table, from its source to its target.
+// Direction is the way of messages along the edges of a table, from its source to its target.
 type Direction string
 
-// The directions. A column of relations has the reverse of each as a relation of its own, but for
+// The directions. The reverse of each relation is another relation, except with
 // Into and OutOf, which have messages one way only.
 const (
 	Undirected Direction = ""     // both ways alike
@@ -80,8 +80,8 @@ func rounded(name string) bool {
 type TableEdges struct {
 	Source, Target []int32
 	e              *Encoding
-	kind           []int32   // relation of each; nil: edges have no types
-	weight         []float32 // nil: all 1
+	kind           []int32   // relation of each; nil = edges have no types
+	weight         []float32 // nil = all 1
 	x              []float32 // rows of columns
 }
 
@@ -252,7 +252,7 @@ func (l *TableEdges) Append(more *TableEdges, kind int32, first int) {
 	}
 }
 
-// Graph gives g, of n nodes, these edges, of which it keeps none.
+// Graph gives g, of n nodes, a copy of these edges.
 func (l *TableEdges) Graph(g *graph.Graph, n int) (err error) {
 	e := l.e
 	src, dst, kind, weight, rows := l.Source, l.Target, l.kind, l.weight, []int32(nil)
@@ -325,11 +325,11 @@ func (c ImportConfig) EdgeFeatures(found []ColumnProfile) (columns []table.Colum
 	return columns, nil
 }
 
-// allColumns stands for every column of a table of edges that has no role.
+// allColumns means every column of a table of edges that has no role.
 const allColumns = "all"
 
-// scanEdges reads the table of edges once for what its columns hold, or where only is not nil for the
-// statistics of these columns alone.
+// scanEdges reads the table of edges once for what its columns hold, or if only is not nil for the
+// statistics of only these columns.
 func (c *ImportConfig) scanEdges(only map[int]*table.Stats) (*scanned, error) {
 	t, ends, err := c.openEdges()
 	if err != nil {
@@ -401,7 +401,7 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 	return nil
 }
 
-// edgeColumn cuts what the user says of an edge column: its name, and its kind where the user says it.
+// edgeColumn returns the name of an edge column that the user asks for, and the kind if the user gives one.
 func edgeColumn(text string) (name string, asked *table.Column) {
 	name, kind, ok := cutLast(text)
 	switch {

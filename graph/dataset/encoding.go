@@ -19,9 +19,9 @@ type Encoding struct {
 	Label   string   `json:"label,omitempty"` // column of the labels, or "": none
 	Multi   bool     `json:"multi,omitempty"` // a node may have several labels, separated by ";"
 	Classes []string `json:"classes,omitempty"`
-	// ClassOrder are all classes as the user put them in order; nil: nobody did.
+	// ClassOrder are all classes in the order that the user gives (nil = none).
 	ClassOrder []string `json:"class_order,omitempty"`
-	// Regression says that labels are numbers.
+	// Regression: labels are numbers.
 	Regression bool   `json:"regression,omitempty"`
 	Split      string `json:"split,omitempty"` // column of train, val, test, none; or ""
 	Site       string `json:"site,omitempty"`  // column of the nodes' owners, or ""
@@ -164,7 +164,7 @@ func (n *nodeReader) encode(cells []string, line int) error {
 	return nil
 }
 
-// encodeCells gives the features of a row that are not 0, ascending, and tells strange of the columns
+// encodeCells calls put with the features of a row that are not 0, ascending, and strange with the columns
 // that do not know the cell's category.
 func encodeCells(t *table.Table, columns []table.Column, at []cellPlace, cells []string, line int,
 	put func(j int, f float32), strange func(k int)) error {

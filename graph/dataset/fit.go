@@ -12,12 +12,11 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// Profile is what a first pass over a user's tables finds: for who encodes the tables of several
-// owners alike.
+// Profile is what a first pass over a user's tables finds, so that the tables of several owners can be encoded alike.
 type Profile struct {
 	Config    ImportConfig    // with its defaults
 	Columns   []ColumnProfile // those without a role, in the table's order
-	Classes   []string        // in the order given, else as numbers where all are, else as text
+	Classes   []string        // in the order given, else as numbers if all are, else as text
 	Nodes     map[string]int  // of each class
 	Relations []string        // of the table of edges, ascending
 	Apart     table.Apart     // edges of each; nil if the user names the relations
@@ -29,8 +28,8 @@ type Profile struct {
 // ColumnProfile is one column of a table of nodes.
 type ColumnProfile struct {
 	table.Column              // what Import makes of it
-	Why          string       // it is ignored; "": the user says so
-	Stats        *table.Stats // nil: the user ignores it
+	Why          string       // it is ignored ("" = the user asks for it)
+	Stats        *table.Stats // nil = the user ignores it
 }
 
 // Profile reads the table of nodes once and, where edges have types, the table of edges for the
@@ -139,7 +138,7 @@ func (s *scanned) complete(scan func(only map[int]*table.Stats) (*scanned, error
 }
 
 // scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a
-// label; or, where only is not nil, the statistics of these columns alone.
+// label; or, if only is not nil, the statistics of only these columns.
 func (c *ImportConfig) scan(only map[int]*table.Stats) (*scanned, error) {
 	t, err := table.Open(c.Nodes, c.Format)
 	if err != nil {
@@ -201,7 +200,7 @@ func (e *Encoding) split(cell string) (out []string) {
 	return out
 }
 
-// begin makes the statistics of the columns, with what the user says of each: none for columns
+// begin makes the statistics of the columns, with what the user asks of each: none for columns
 // that the user ignores or that have another role.
 func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	list, err := c.asked()
@@ -251,13 +250,13 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	return err
 }
 
-// asked is what the user says of a column.
+// asked is what the user asks of a column.
 type asked struct {
 	table.Column
 	role string
 }
 
-// asked returns what the user says of the columns.
+// asked returns what the user asks of the columns.
 func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, list := range []struct {
 		role  string
@@ -306,7 +305,7 @@ func cutLast(text string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// SortNames returns the keys of names: as numbers where all are whole ones, else as text.
+// SortNames returns the keys of names in order: as numbers if all are whole ones, else as text.
 func SortNames[V any](names map[string]V) []string {
 	numeric := true
 	for name := range names {

@@ -13,9 +13,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// SitesConfig describes the multi-site graph that Sites makes. A zero field means the default named
-// beside it; with all defaults a two-layer GCN reaches about 88 % on the pooled graph and 66 %
-// where each site learns alone, and a model of the features alone 67 % (testdata/sites.py measures
+// SitesConfig describes the multi-site graph that Sites makes. A zero field means the default in its
+// comment; with all defaults a two-layer GCN reaches about 88 % on the pooled graph and 66 %
+// if each site learns without the others, and a model of only the features 67 % (testdata/sites.py measures
 // it).
 type SitesConfig struct {
 	Nodes   int // N, at least 10·Sites; 0: 8000
@@ -72,7 +72,7 @@ func (c SitesConfig) Validate() error {
 
 // Sites makes a graph of K sites whose nodes have classes, words and friends, the same for the same
 // key everywhere. It is a degree-corrected block model (Karrer and Newman, Phys. Rev. E 83, 2011)
-// whose blocks are a site's classes: an end of an edge is drawn by weights with a Pareto tail, the
+// whose blocks are a site's classes: an end of an edge is sampled by weights with a Pareto tail, the
 // other among the nodes of the same or of other classes and sites. Sites differ in size (share of
 // site s ∝ 1/√(s+1)) and class mix (log-normal shares, about even over all sites together). A
 // node's 0/1 features are the words of a short text, some from its class's topic and the others

@@ -16,38 +16,38 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// ImportConfig says where a user's tables are and what their columns mean. A table's kind follows
-// from its suffix: .csv or .tsv, with .gz or .zst after it where it is packed, or .parquet. The
-// zero value of a column that is not required means: none.
+// ImportConfig lists a user's tables and the roles of their columns. A table's kind follows
+// from its suffix: .csv or .tsv, with .gz or .zst after it if it is packed, or .parquet. The
+// zero value of a column that is not required means none.
 type ImportConfig struct {
 	Name  string // of the data set; "": from the file of nodes
 	Nodes string // table of the nodes; required
 	// table of the edges, each undirected, or a list of numbers that edgelist.Config opens by its suffix; "": no edges
 	Edges string
 
-	// Format says how the tables write their cells. Rows at fault go to its Faults, which says
-	// whether they are skipped; nil: the error names the first 20.
+	// Format is how the tables write their cells. Rows at fault go to its Faults, and may be skipped
+	// (nil = the error names the first 20).
 	Format table.Format
 
-	// Like is the encoding of other tables (graph.Graph.Encoding), by which these are read; the roles of columns are
-	// its own then, as are the kinds of features. Nil: the tables say.
+	// Like is the encoding of other tables (graph.Graph.Encoding). These are read by it, with its roles of columns and
+	// kinds of features (nil = these fields and the tables decide).
 	Like []byte
 
 	ID         string   // column of Nodes with their names, each once; "": id, or else the index that pandas writes
 	Label      string   // class of a node; a missing one (table.Missing): no label
-	Multi      bool     // a cell of Label holds any number of classes, separated by ";"
-	ClassOrder []string // names of all classes in their order; nil: as numbers where all are, else as text
-	// Regression: a cell of Label holds a number, which a model predicts as such.
+	Multi      bool     // a cell of Label may have several classes, separated by ";"
+	ClassOrder []string // names of all classes in their order (nil = as numbers if all are, else as text)
+	// Regression: a cell of Label is a number, which a model predicts as such.
 	Regression bool
 	Split      string // train, val, test or none (an empty cell); "": by Train, Val and Test
 	Site       string // the node's owner, such as a hospital
 
-	// Features: every other column, by its name here or by what it holds. A column of numbers is
+	// Features: every other column, by its name here or by its cells. A column of numbers is
 	// numeric, one of dates becomes numbers (table.Date); texts are categories, and are ignored
-	// where most rows have a text of their own or there are more than 50.
+	// if most rows have different texts or there are more than 50.
 	Numeric, Categorical, Ignore []string
-	Text                         []string // COLUMN:WIDTH, texts as so many columns of hashed words
-	// dates; COLUMN:mdy and COLUMN:dmy say what 03/04/2024 is where the column does not
+	Text                         []string // COLUMN:WIDTH, texts as WIDTH columns of hashed words
+	// dates; COLUMN:mdy and COLUMN:dmy decide what 03/04/2024 is if the column does not
 	Date []string
 	Age  []string // COLUMN:DATE, dates as years until that one
 
@@ -95,7 +95,7 @@ func (c ImportConfig) Validate() error {
 			"(got both in %s)", c.Source))
 	}
 	if c.Relation != "" && (c.Relation == c.Source || c.Relation == c.Target || c.Relation == c.Weight) {
-		faults = append(faults, fmt.Errorf("import: relations must be in a column of their own "+
+		faults = append(faults, fmt.Errorf("import: relations must be in another column "+
 			"(got %s, which has sources, targets or weights)", c.Relation))
 	}
 	if c.Multi && c.Label == "" {

@@ -25,7 +25,7 @@ const (
 	metaFile   = "meta.json"
 )
 
-// maskNames holds the array of each split.
+// maskNames are the arrays of the splits.
 var maskNames = [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
 
 // Bounds on C and F, so that a damaged number cannot ask for a giant layer.
@@ -34,7 +34,7 @@ const (
 	maxColumns = 1 << 24
 )
 
-// meta is what meta.json says; other fields are ignored. The file may be absent.
+// meta has the fields of meta.json; others are ignored. The file may be absent.
 type meta struct {
 	Name       string          `json:"name,omitempty"`
 	Nodes      *int            `json:"nodes,omitempty"`
@@ -47,16 +47,16 @@ type meta struct {
 	Encoding   json.RawMessage `json:"encoding,omitempty"`
 }
 
-// Read opens a data set: a directory with graph.npz and, where there is one, meta.json, or the .npz
+// Read opens a data set: a directory with graph.npz and perhaps meta.json, or the .npz
 // file itself. split is the column of the masks to use, 0 if there is one split only. The package
 // comment lists the arrays.
 //
-// The graph is made symmetric unless meta.json says that it is directed; its self-loops and repeated
-// entries are dropped. Of a multi-relation set (edge_type) an edge of any relation is an edge;
-// Graph.Typed has the relations beside it, with the reverse of each where the set itself has not all
-// of them and is not directed. The features are as stored, not normalised.
+// The graph is made symmetric unless it is directed in meta.json; its self-loops and repeated
+// entries are dropped. In a multi-relation set (edge_type) an edge of any relation is an edge;
+// Graph.Typed has the relations, with the reverse of each unless the set has all of them
+// or is directed. The features are as stored, not normalised.
 //
-// An error names the file and the array, the entry where there is one, and what was expected.
+// An error names the file, the array and perhaps the entry, and what was expected.
 func Read(path string, split int) (*graph.Graph, error) { return As{}.Read(path, split) }
 
 // Read is the function Read with what is known of the labels.
@@ -75,7 +75,7 @@ func (as As) Read(path string, split int) (*graph.Graph, error) {
 	return a.graph(m, split, as)
 }
 
-// openData opens the arrays of a data set and reads what meta.json says.
+// openData opens the arrays of a data set and reads meta.json.
 func openData(path string) (arrays, meta, error) {
 	file, dir := filepath.Join(path, arraysFile), path
 	if strings.HasSuffix(path, ".npz") {
@@ -140,7 +140,7 @@ func parseMeta(path string, text []byte) (m meta, err error) {
 	return m, nil
 }
 
-// arrays are those of a data set.
+// arrays are the arrays of a data set.
 type arrays struct{ *npy.Archive }
 
 // graph puts the arrays together.
@@ -157,7 +157,7 @@ func (a arrays) graph(m meta, split int, as As) (*graph.Graph, error) {
 	if g.Labels.Class == nil {
 		n = (len(g.Labels.Bits) + len(g.Labels.Values)) / g.Labels.Classes
 	}
-	texts, err := a.Header("y") // some of which may mean missing
+	texts, err := a.Header("y") // some may mean missing
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +204,7 @@ func (a arrays) extents(m meta) error {
 	}
 	n := h.Shape[0]
 	if m.Nodes != nil && *m.Nodes != n {
-		return a.Fault("y", fmt.Errorf("%d nodes, %s says %d", n, metaFile, *m.Nodes))
+		return a.Fault("y", fmt.Errorf("must have %d nodes, as %s (got %d)", *m.Nodes, metaFile, n))
 	}
 	for _, name := range maskNames[1:] {
 		if !a.Has(name) {
@@ -330,7 +330,7 @@ func (a arrays) sparse(n int) (*mat.Sparse, error) {
 func (a arrays) types(g *graph.Graph, n int, names []string) error {
 	if !a.Has("node_type") {
 		if a.Has("x_types") {
-			return a.Fault("x_types", errors.New("columns of node types, where there is no node_type"))
+			return a.Fault("x_types", errors.New("columns of node types need an array node_type (got none)"))
 		}
 		return nil
 	}
@@ -361,8 +361,8 @@ func (a arrays) types(g *graph.Graph, n int, names []string) error {
 	return nil
 }
 
-// edges reads the adjacency of n nodes, where edges have types the relations, which meta.json may
-// name, and where they have columns these.
+// edges reads the adjacency of n nodes, the relations, which meta.json may
+// name, and the columns of edges.
 func (a arrays) edges(g *graph.Graph, n int, m meta) error {
 	pairs, shape, err := npy.Read[int32](a.Archive, "edge_index", 2, -1)
 	if err != nil {
@@ -404,8 +404,8 @@ func (a arrays) edges(g *graph.Graph, n int, m meta) error {
 }
 
 // SetEdges gives g, of n nodes, the edges from src to dst as graph.FromEdges makes them of b, whose rows are of x.
-// kind has the relation of each, a number of names; nil: edges have no types. Unless b is directed, each relation gets
-// its reverse.
+// kind has the relation of each, a number of names (nil = edges have no types). Unless b is directed, each relation
+// gets its reverse.
 func SetEdges(g *graph.Graph, n int, src, dst []int32, weight []float32, kind []int32, names []string, x mat.Dense,
 	b graph.Build) (err error) {
 	if g.Adj, err = graph.FromEdges(n, src, dst, weight, b); err != nil {
@@ -428,8 +428,7 @@ func SetEdges(g *graph.Graph, n int, src, dst []int32, weight []float32, kind []
 	return nil
 }
 
-// edgeColumns reads the columns of the edges and the row of each of so many; nothing where edges have
-// none.
+// edgeColumns reads the columns of the edges and the row of each edge; rows is nil if edges have no columns.
 func (a arrays) edgeColumns(edges int) (x mat.Dense, rows []int32, err error) {
 	if !a.Has("edge_attr") {
 		if a.Has("edge_row") {

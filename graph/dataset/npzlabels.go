@@ -15,8 +15,8 @@ import (
 // As is what is known of the labels y of a data set besides its arrays. The zero value: nothing.
 type As struct {
 	Task    string   // classification, regression, or links, which have no labels; else the dtype decides
-	Classes int      // of a model that predicts: a node of another class has no label; 0: there is none
-	Names   []string // of these classes; nil: their numbers
+	Classes int      // of a model that predicts: a node of another class has no label (0 = no model)
+	Names   []string // of these classes (nil = their numbers)
 }
 
 // labels reads y; the package comment has the rules.
@@ -42,7 +42,7 @@ func (a arrays) labels(m meta, as As) (graph.Labels, error) {
 	return a.numbers(m, l, h)
 }
 
-// numbers reads the targets of a regression, [N] or [N, C]; NaN in all columns of a node says that it has none.
+// numbers reads the targets of a regression, [N] or [N, C]; NaN in all columns of a node means that it has none.
 func (a arrays) numbers(m meta, l graph.Labels, h npy.Header) (graph.Labels, error) {
 	want := []int{-1}
 	if l.Classes = 1; len(h.Shape) == 2 {
@@ -212,7 +212,7 @@ func (a arrays) fixed(m meta, unknown bool) (graph.Labels, error) {
 	return l, err
 }
 
-// unlabelled reports whether -1 among whole numbers of those names says that a node has no label.
+// unlabelled reports whether -1 among whole numbers of those names means that a node has no label.
 func (a arrays) unlabelled(y []string, names map[string]bool, as As) (bool, error) {
 	others, plain := len(names)-1, true
 	for c := range others {

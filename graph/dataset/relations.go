@@ -13,8 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// maxRelations bounds those of a table of edges: a graph has as many rows for each as nodes, and in
-// the reverse of each.
+// maxRelations bounds the relations of a table of edges: for each and its reverse a graph has a row for every node.
 const maxRelations = 1 << 12
 
 // relations reads the names of the relations in the table of edges, ascending, and how many edges without a common
@@ -68,7 +67,7 @@ func OneSpelling(names []string) error {
 	return nil
 }
 
-// CheckRelations refuses names of which no typed graph can be made.
+// CheckRelations refuses names that a typed graph cannot have.
 func CheckRelations(names []string) error {
 	if len(names) > maxRelations {
 		return fmt.Errorf("there must be at most %d relations (got %d)", maxRelations, len(names))
@@ -106,10 +105,10 @@ func (e *Encoding) Reverse(r int32) int32 {
 // OneWay reports whether messages go one way only.
 func (d Direction) OneWay() bool { return d == Into || d == OutOf }
 
-// Typed returns the relations of a graph of n nodes, those of e and then the reverse of each, as
-// they end at its first own nodes (all but the halo, in a shard); of messages one way those of e, or the
-// reverses alone. Edge k goes from src[k] to dst[k] under relation kind[k] of these, and has row rows[k]
-// of columns (nil: edges have none).
+// Typed returns the relations of a graph of n nodes, of e and then the reverse of each, as
+// they end at its first own nodes (all except the halo, in a shard). If messages go one way these are only the
+// relations of e, or only the reverses. Edge k goes from src[k] to dst[k] under relation kind[k] of these, and has row
+// rows[k] of columns (nil = edges have none).
 func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, rows []int32) (graph.Relations, error) {
 	if len(e.Relations) == 0 {
 		return graph.Relations{}, nil
@@ -136,7 +135,7 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, r
 }
 
 // BothWays returns typed edges and then the reverse of each, under the relation that is the reverse
-// of its own, with the same row of columns; of messages one way the edges alone, and nothing where edges
+// of it, with the same row of columns. If messages go one way it returns only the edges, and nothing if edges
 // have no types.
 func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32,
 	rows []int32) (kinds, srcs, dsts []int32, weights []float32, of []int32) {

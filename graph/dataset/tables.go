@@ -106,7 +106,7 @@ type nodeReader struct {
 	t                      *table.Table
 	row                    func(x *mat.Sparse) error
 	id, label, split, site int              // columns; −1: there is none
-	times                  *TimeSplit       // nil: no split by time
+	times                  *TimeSplit       // nil = no split by time
 	at                     []cellPlace      // columns of the features
 	class                  map[string]int32 // by name
 	classes                table.Spellings
@@ -193,7 +193,7 @@ func (n *nodeReader) distinct(path string, format table.Format) error {
 		return nil
 	}
 	if faults != nil {
-		*faults = table.Faults{Skip: faults.Skip} // this says more
+		*faults = table.Faults{Skip: faults.Skip} // the error below reports more
 	}
 	return fmt.Errorf("%s: column %s: names of nodes must be unique (got %d of %d that occur again): if the "+
 		"table has many graphs, put graph and name into one column, there and in the edges", path, n.e.ID, again, rows)
@@ -227,7 +227,7 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	return nil
 }
 
-// add reads one node, or nothing of it where it is at fault.
+// add reads one node, or nothing of it if it is at fault.
 func (n *nodeReader) add(cells []string, line int) error {
 	name := cells[n.id]
 	if err := n.addName(name, line); err != nil {
@@ -400,7 +400,7 @@ func (n *nodeReader) addTarget(found []string) error {
 	return nil
 }
 
-// fuller reports whether rows of so many values are fuller than a quarter, and so kept densely.
+// fuller reports whether more than a quarter of the cells of a matrix have values; it is kept dense then.
 func fuller(values int64, rows, cols int) bool { return values > int64(rows)*int64(cols)/4 }
 
 var splitNames = map[string]graph.Split{

@@ -43,7 +43,7 @@ func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 			err = fmt.Errorf("%s: %w", dir, err)
 		}
 	}()
-	data := filepath.Join(tmp, "data") // of its own, for the permissions that the user's mask gives
+	data := filepath.Join(tmp, "data") // a new one, for the permissions that the user's mask gives
 	if err := os.Mkdir(data, 0o777); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 		func(w io.Writer) error { return writeMeta(w, g, oneWay) }); err != nil {
 		return err
 	}
-	// empty: some systems refuse to rename over it
+	// it is empty, and some systems refuse to rename over it
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -209,8 +209,8 @@ func putLabels(put func(name string, shape []int, values any), l graph.Labels, n
 
 // entries are edges as they are listed in a file.
 type entries struct {
-	src, dst, kind, row []int32   // kind nil: no types; row nil: no columns
-	weight              []float32 // nil: all 1
+	src, dst, kind, row []int32   // kind nil = no types; row nil = no columns
+	weight              []float32 // nil = all 1
 }
 
 // listed returns the edges of a graph as Read makes it of them: each undirected edge once, all of a
@@ -262,7 +262,7 @@ func listed(g *graph.Graph, oneWay bool) (*entries, error) {
 	}
 	again, err := graph.FromEdges(n, l.src, l.dst, l.weight, graph.Build{Directed: oneWay, Edge: l.row})
 	if err == nil && !sameEdges(&again, &g.Adj) {
-		err = fmt.Errorf("the %d edges of the relations must be those of the graph, with the largest of their "+
+		err = fmt.Errorf("the %d edges of the relations must be the edges of the graph, with the largest of their "+
 			"weights and the lowest of their rows (got %d edges)", again.NumEdges(), g.Adj.NumEdges())
 	}
 	return l, err

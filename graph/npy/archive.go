@@ -160,7 +160,7 @@ func (a *Archive) Header(name string) (Header, error) {
 	return h, nil
 }
 
-// Read returns array name and its shape. want holds the length of each dimension, −1 for any; one more dimension of
+// Read returns array name and its shape. want has the length of each dimension, −1 for any; one more dimension of
 // length 1 is passed over.
 func Read[T uint8 | int32 | int64 | float32](a *Archive, name string, want ...int) ([]T, []int, error) {
 	return read(a, name, readValues[T], want)

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Header is what an .npy array says about itself: NumPy's format, versions 1.0 and 2.0
+// Header describes an .npy array: NumPy's format, versions 1.0 and 2.0
 // (numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 type Header struct {
 	Descr string
@@ -24,7 +24,7 @@ type Header struct {
 	byColumn bool // the first index changes fastest (Fortran order)
 }
 
-// itemSize holds the bytes per value of every dtype of numbers that is read.
+// itemSize has the bytes per value of every dtype of numbers that is read.
 var itemSize = map[string]int{"|b1": 1, "|i1": 1, "|u1": 1, "<i2": 2, "<u2": 2, "<i4": 4, "<u4": 4, "<i8": 8, "<u8": 8,
 	"<f4": 4, "<f8": 8}
 
@@ -40,7 +40,7 @@ const maxHeader = 1 << 12
 var headerText = regexp.MustCompile(
 	`^\{'descr': '([^']*)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\),? ?\}\s*$`)
 
-// readHeader reads the header of an array whose member holds size bytes. The values take exactly
+// readHeader reads the header of an array whose member has size bytes. The values take exactly
 // what is left of them: a shape that asks for more or fewer is refused before anything is allocated
 // for it.
 func readHeader(r io.Reader, size int64) (Header, error) {
@@ -97,8 +97,8 @@ func readHeader(r io.Reader, size int64) (Header, error) {
 		return h, fmt.Errorf("array in Fortran order must have at most 2 dimensions (got %s)", ShapeText(h.Shape))
 	}
 	if want := int64(h.count) * int64(item); want != size-start-length {
-		return h, fmt.Errorf("shape %s of %s takes %d bytes, the member holds %d", ShapeText(h.Shape), h.Descr, want,
-			size-start-length)
+		return h, fmt.Errorf("shape %s of %s must take the %d bytes of the member (got %d)", ShapeText(h.Shape), h.Descr,
+			size-start-length, want)
 	}
 	return h, nil
 }
@@ -122,7 +122,7 @@ func parseShape(text string, room int64) (shape []int, count int, err error) {
 	product := int64(1)
 	for _, n := range shape {
 		if product > room/int64(n) {
-			return nil, 0, fmt.Errorf("shape (%s) needs more than the %d values that the member holds", text, room)
+			return nil, 0, fmt.Errorf("shape (%s) must need at most the %d values of the member (got more)", text, room)
 		}
 		product *= int64(n)
 	}
@@ -156,7 +156,7 @@ func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64,
 		if floats {
 			want = "numbers"
 		}
-		return nil, nil, fmt.Errorf("dtype must be that of %s (got %s)", want, h.Descr)
+		return nil, nil, fmt.Errorf("dtype must be of %s (got %s)", want, h.Descr)
 	}
 	out := make([]T, h.count)
 	switch h.Descr {
@@ -262,7 +262,7 @@ func decode[S number, T uint8 | int32 | int64 | float32](h Header, out []T, r io
 func readTexts(r io.Reader, size int64, check func(Header) error) ([]string, []int, error) {
 	h, err := readHeader(r, size)
 	if err == nil && !h.Texts() {
-		err = fmt.Errorf("dtype must be that of texts (got %s)", h.Descr)
+		err = fmt.Errorf("dtype must be of texts (got %s)", h.Descr)
 	}
 	if err == nil && check != nil {
 		err = check(h)
@@ -351,7 +351,7 @@ func Write(z *zip.Writer, name string, shape []int, values any) error {
 	return binary.Write(w, binary.LittleEndian, values)
 }
 
-// Ended turns the end of a file into an error that says so.
+// Ended turns the end of a file into an error with that reason.
 func Ended(err error) error {
 	if err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("truncated: the file ends too early")

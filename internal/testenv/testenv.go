@@ -18,7 +18,7 @@ import (
 func MainWithoutLeaks(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // DataDir returns the folder of a public graph, which is no part of the repository: in $HEDDLE_DATA, or in shared/data
-// beside a folder above the working directory. If there is none, the test is skipped, loudly.
+// next to a folder above the working directory. If there is none, the test is skipped, with a message.
 func DataDir(t testing.TB, name string) string {
 	t.Helper()
 	if root := os.Getenv("HEDDLE_DATA"); root != "" {
@@ -35,7 +35,7 @@ func DataDir(t testing.TB, name string) string {
 		}
 		up := filepath.Dir(at)
 		if up == at {
-			t.Skipf("SKIPPED: data set %s not found; set HEDDLE_DATA to the folder that holds it", name)
+			t.Skipf("SKIPPED: data set %s not found; set HEDDLE_DATA to the folder that has it", name)
 		}
 		at = up
 	}
@@ -49,7 +49,7 @@ func OnlyLong(t *testing.T) {
 	}
 }
 
-// LongForm reports whether a test takes its long form. If not, a subtest that is skipped tells so.
+// LongForm reports whether a test takes its long form. If not, a skipped subtest shows it.
 func LongForm(t *testing.T) bool {
 	t.Helper()
 	if !longWanted() {

@@ -19,11 +19,11 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Edge is an edge of a list. Weight is 1 where none is read.
+// Edge is an edge of a list. Weight is 1 if none is read.
 type Edge struct {
 	Source, Target int64
 	Weight         float32
-	At             int64 // line, row or byte in the file, as List.Unit says
+	At             int64 // line, row or entry in the file, see List.Unit
 }
 
 // List is an open list of edges, which is read once and in memory that does not depend on its
@@ -31,12 +31,12 @@ type Edge struct {
 type List struct {
 	Path  string
 	Unit  string // what Edge.At counts
-	Nodes int64  // that the file says there are, and IDs are below; −1 where it does not
+	Nodes int64  // number of nodes that the file gives, above all IDs (-1 = none)
 	next  func() (Edge, error)
 	close func() error
 }
 
-// Config says where a list of edges is and what it is like.
+// Config names a list of edges and its format.
 type Config struct {
 	Path string
 	// Format is one of text, csv, tsv, parquet, npz; "": by the suffix, before .gz or .zst. The
@@ -47,7 +47,7 @@ type Config struct {
 	// weigh 1.
 	Source, Target, Weight string
 	Cells                  table.Format // of a table
-	// Nodes is how many there are; 0: as many as the file says, or one more than the largest ID. Nodes of a list that
+	// Nodes is how many there are (0 = as the file gives, or one more than the largest ID). Nodes of a list that
 	// has 1 and not 0 are numbered from 1, unless there are more of them: their IDs are their names then.
 	Nodes int
 	// Strict refuses an edge that occurs twice and one from a node to itself; otherwise such are
@@ -59,7 +59,7 @@ type Config struct {
 // Listed are edges as a list has them, in its order.
 type Listed struct{ Source, Target []int32 }
 
-// formats holds what opens each format.
+// formats has the function that opens each format.
 var formats = map[string]func(Config) (*List, error){
 	"text": openText, "csv": openTableEdges, "tsv": openTableEdges, "parquet": openTableEdges,
 	"npz": openArchive,
@@ -85,7 +85,7 @@ func (c Config) kind() (string, error) {
 	return name, nil
 }
 
-// Numbered reports whether the format is known and not that of a table, whose nodes may have names.
+// Numbered reports whether the format is known and no table, whose nodes may have names.
 func (c Config) Numbered() bool {
 	format, err := c.kind()
 	return err == nil && format != "csv" && format != "tsv" && format != "parquet"
@@ -199,7 +199,7 @@ const (
 	NodesByEdge = 64
 )
 
-// Read makes a graph of a list of edges alone: nodes without features or labels. Edges are
+// Read makes a graph of only a list of edges: nodes without features or labels. Edges are
 // undirected, whichever way they are listed.
 func Read(c Config) (*graph.Graph, *Listed, error) {
 	if err := CheckMerge(c.Merge); err != nil {

@@ -20,8 +20,7 @@ func CheckMerge(how string) error {
 // Merge makes one edge of all that join the same two nodes, in either direction, or where edges
 // have types (kind) of those with the same source, target and type. Its weight is the sum, count,
 // maximum, mean or last of theirs, which are 1 where weight is nil. how "" and max merge nothing:
-// graph.FromEdges keeps the largest weight. first is the place of the first edge that each is made of; nil: each
-// is its own.
+// graph.FromEdges keeps the largest weight. first is the place of the first edge that each is made of (nil = itself).
 func Merge(how string, src, dst, kind []int32,
 	weight []float32) (srcs, dsts, kinds []int32, weights []float32, first []int32) {
 	if how == "" || how == "max" || len(src) == 0 {

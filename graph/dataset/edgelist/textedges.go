@@ -14,7 +14,7 @@ import (
 
 // openText opens a list with an edge on every line, as SNAP, KONECT and the GAP suite have it: two
 // IDs and whatever follows them, separated by blanks, tabs or commas. Lines that begin with # or %
-// say nothing.
+// are comments.
 func openText(c Config) (*List, error) {
 	columns, err := c.columns()
 	if err != nil {

@@ -31,7 +31,7 @@ func (o *set) readSplit(name string) error {
 			}
 		}
 		if len(names) != 1 {
-			return fmt.Errorf("%s holds the splits %s: say which", root, strings.Join(names, ", "))
+			return fmt.Errorf("%s has the splits %s: choose one", root, strings.Join(names, ", "))
 		}
 		name = names[0]
 	}
@@ -89,7 +89,7 @@ func readFloats(path string, rows int) ([]float32, int, error) {
 	return v, columns, err
 }
 
-// readNumbers reads rows of numbers, separated by commas, of which there are at most that many. An
+// readNumbers reads at most that many rows of numbers, separated by commas. An
 // empty cell is NaN.
 func readNumbers[T float32 | float64](path string, most int) (v []T, columns int, err error) {
 	l, err := table.OpenLines(path)

@@ -23,14 +23,14 @@ import (
 
 // Read reads a node classification set of the Open Graph Benchmark as it is downloaded and
 // unpacked (ogbn_arxiv, ogbn_products, ogbn_mag, ogbn_papers100M, …): dir with raw/, in packed CSV
-// or in data.npz, and split/. split is the folder in split/ to use, "" where there is one. A label
+// or in data.npz, and split/. split is the folder in split/ to use ("" = the only one). A label
 // that is missing or NaN is none; labels in several columns, of 0 and 1, are any number of classes.
-// Features of edges (edge-feat.csv.gz, or edge_feat in data.npz) are columns of edges. Of an edge that is listed
-// twice the largest value of each column counts; without types both directions are the same edge.
+// Features of edges (edge-feat.csv.gz, or edge_feat in data.npz) are columns of edges. If an edge is listed
+// twice, the largest value of each column counts; without types both directions are the same edge.
 //
 // Of a set with types the nodes of all types are nodes, by ascending name of their type, each
-// called TYPE/number; each type's features have columns of their own (graph.Types), as have each relation's; and the
-// relations are called HEAD-RELATION-TAIL, with the reverse of each beside it.
+// called TYPE/number; each type's features have their own columns (graph.Types), as have each relation's; and the
+// relations are called HEAD-RELATION-TAIL, followed by the reverse of each.
 func Read(dir, split string) (*graph.Graph, error) {
 	o := &set{dir: dir}
 	has := func(name string) bool {
@@ -50,7 +50,7 @@ func Read(dir, split string) (*graph.Graph, error) {
 			dir)
 	default:
 		return nil, fmt.Errorf("%s: no raw/data.npz, raw/edge.csv.gz or raw/triplet-type-list.csv.gz, "+
-			"one of which every set of the Open Graph Benchmark has", dir)
+			"and every set of the Open Graph Benchmark has one", dir)
 	}
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (o *set) edges(path, count string, head, tail kind) (src, dst []int32, err 
 	return src, dst, nil
 }
 
-// adjacency builds the graph of n nodes with edges of relation of (nil: they have no types) and columns x.
+// adjacency builds the graph of n nodes with edges of relation of (nil = they have no types) and columns x.
 func (o *set) adjacency(n int, src, dst, of []int32, x mat.Dense) error {
 	if n > max(edgelist.FreeNodes, edgelist.NodesByEdge*len(src)) {
 		return fmt.Errorf("there must be at most %d nodes per edge (got %d nodes, %d edges)", edgelist.NodesByEdge, n,
@@ -288,7 +288,7 @@ func (o *set) features(n int, path func(kind) string) error {
 	return nil
 }
 
-// readFeatures reads the features of so many nodes or edges; none where the file is missing.
+// readFeatures reads a row of features for each node or edge; none if the file is missing.
 func readFeatures(path string, rows int) ([]float32, int, error) {
 	v, columns, err := readFloats(path, rows)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -395,7 +395,7 @@ func (o *set) binary() error {
 	return o.binaryLabels(n)
 }
 
-// binaryFeatures reads the features of so many nodes or edges, 0×0 if the archive lacks that array.
+// binaryFeatures reads a row of features for each node or edge, 0×0 if the archive lacks that array.
 func binaryFeatures(a *npy.Archive, name string, rows int) (mat.Dense, error) {
 	if !a.Has(name) {
 		return mat.Dense{}, nil

@@ -12,21 +12,21 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// ColumnKind says how a column of the user's table becomes features.
+// ColumnKind is how a column of the user's table becomes features.
 type ColumnKind string
 
-// What a cell of each kind becomes, where Mean and Std are those of the column:
+// What a cell of each kind becomes by Mean and Std of the column:
 //
 //   - a number v: (v − Mean)/Std, a missing one 0
 //   - a category: a one-hot row of Values and "other"
 //   - a date: its years since 2000, standardised; sine and cosine of its place in the year and in
 //     the week; where some cells have an hour, also of its place in the day
 //   - an age: the years from the date to Until, standardised
-//   - a text: for each word ±1 in one of Width columns, which its hash says, divided by the length
+//   - a text: for each word ±1 in one of Width columns, which its hash selects, divided by the length
 //     of the row
 //   - an ignored column: nothing
 //
-// Numbers, dates and ages of which some were missing are followed by an indicator of these.
+// If some were missing, numbers, dates and ages are followed by an indicator of these.
 const (
 	Numeric     ColumnKind = "numeric"
 	Categorical ColumnKind = "categorical"
@@ -112,7 +112,7 @@ var missing = strings.Split(
 	`na|n/a|n.a.|nan|-nan|null|(null)|nil|none|nat|<na>|#na|#n/a|#n/a n/a|#null!|#div/0!|#value!|`+
 		`1.#qnan|-1.#ind|\n|.|?`, "|")
 
-// Missing reports whether a cell says that there is no value.
+// Missing reports whether a cell means that there is no value.
 func Missing(cell string) bool {
 	cell = strings.TrimSpace(cell)
 	return cell == "" || len(cell) <= len("#n/a n/a") && slices.Contains(missing, strings.ToLower(cell))
@@ -194,7 +194,7 @@ func (c *Column) standardised(t *Table, cell string) (float64, error) {
 	return z, nil
 }
 
-// years returns what stands for a date: its years since 2000, or until the date that ages end at.
+// years returns the number of a date: its years since 2000, or until the date that ages end at.
 func (c *Column) years(d Moment) float64 {
 	if c.Kind != Age {
 		return d.Years()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Moment is a point of time that a cell holds.
+// Moment is the point of time in a cell.
 type Moment struct {
 	at    time.Time // UTC
 	Clock bool      // not midnight

@@ -20,18 +20,18 @@ const FactsFile = "import.json"
 type Facts struct {
 	Tables      []TableFacts    `json:"tables"`
 	Columns     []ColumnFacts   `json:"columns"`         // in the order of the table of nodes
-	Types       []TypeFacts     `json:"types,omitempty"` // of nodes, where there are several tables
+	Types       []TypeFacts     `json:"types,omitempty"` // of nodes, if there are several tables
 	Nodes       int             `json:"nodes"`
 	Label       string          `json:"label,omitempty"`   // column
 	Classes     []NodeCount     `json:"classes,omitempty"` // nodes of each
-	Target      *NumberFacts    `json:"target,omitempty"`  // of a numeric label; nil: labels are classes
+	Target      *NumberFacts    `json:"target,omitempty"`  // of a numeric label; nil = labels are classes
 	Unlabelled  int             `json:"unlabelled"`
 	Sites       []NodeCount     `json:"sites,omitempty"` // nodes of each
 	Edges       EdgeFacts       `json:"edges"`
 	Relations   []RelationFacts `json:"relations,omitempty"` // of several tables of edges
 	EdgeColumns []ColumnFacts   `json:"edge_columns,omitempty"`
 	Isolated    int             `json:"isolated"` // nodes without an edge
-	// of the edges between labelled nodes: fraction inside a class; nil: none
+	// of the edges between labelled nodes: fraction inside a class; nil = none
 	Homophily *float64 `json:"homophily,omitempty"`
 	Warnings  []string `json:"warnings,omitempty"`
 
@@ -53,15 +53,15 @@ type ColumnFacts struct {
 	Name     string `json:"name"`
 	Kind     string `json:"kind"`              // as in the encoding; "dropped": no feature
 	Features int    `json:"features"`          // columns
-	Values   int    `json:"values,omitempty"`  // of a category: those with a feature of their own
+	Values   int    `json:"values,omitempty"`  // of a category: the values with a feature each
 	Missing  int    `json:"missing"`           // cells
 	Why      string `json:"why,omitempty"`     // it is dropped, or how it was read
 	Hint     string `json:"hint,omitempty"`    // what the user could do about it
-	Unknown  int    `json:"unknown,omitempty"` // cells with a category that has no feature of its own
+	Unknown  int    `json:"unknown,omitempty"` // cells with a category without a feature
 	Example  string `json:"example,omitempty"` // of these
 }
 
-// NumberFacts are what a numeric label holds.
+// NumberFacts describe a numeric label.
 type NumberFacts struct {
 	Nodes     int     `json:"nodes"` // that have one
 	Least     float64 `json:"least"`
@@ -77,7 +77,7 @@ const Dropped = "dropped"
 type TypeFacts struct {
 	Name     string `json:"name"`
 	Nodes    int    `json:"nodes"`
-	Features int    `json:"features"` // 0: the type has one column, which is 1
+	Features int    `json:"features"` // 0 = the type has one column, which is 1
 }
 
 // RelationFacts is what the table of one relation became.
@@ -119,7 +119,7 @@ func (f *Facts) AddNodes(g *graph.Graph) {
 	}
 }
 
-// AddGraph counts what a graph says: nodes, classes, sites, neighbours. src and dst are the edges
+// AddGraph counts what a graph has: nodes, classes, sites, neighbours. src and dst are the edges
 // between its own nodes as they were listed.
 func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
 	f.AddNodes(g)
@@ -169,7 +169,7 @@ func (f *Facts) addLabels(l graph.Labels) {
 	}
 }
 
-// addNumbers describes a numeric label, the first column where there are several.
+// addNumbers describes a numeric label, the first column if there are several.
 func (f *Facts) addNumbers(l graph.Labels) {
 	n := &NumberFacts{Least: math.Inf(1), Most: math.Inf(-1)}
 	sum, squares := 0.0, 0.0
@@ -259,7 +259,7 @@ func (f *Facts) Write(dir string) error {
 	return disk.WriteFile(disk.OS{}, filepath.Join(dir, FactsFile), 0o600, text)
 }
 
-// ReadFacts reads the facts in dir; nil where there are none.
+// ReadFacts reads the facts in dir; nil if there are none.
 func ReadFacts(dir string) (*Facts, error) {
 	text, err := os.ReadFile(filepath.Join(dir, FactsFile))
 	if errors.Is(err, fs.ErrNotExist) {

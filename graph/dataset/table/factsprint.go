@@ -82,7 +82,7 @@ func printColumns(w io.Writer, what string, list []ColumnFacts) {
 	}
 }
 
-// PrintWarnings writes the warnings alone, each behind indent.
+// PrintWarnings writes only the warnings, each behind indent.
 func (f *Facts) PrintWarnings(w io.Writer, indent string) {
 	for _, text := range f.Warnings {
 		fmt.Fprintf(w, "%swarning: %s\n", indent, text)

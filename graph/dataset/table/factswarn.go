@@ -18,7 +18,7 @@ const (
 	manyClasses  = 20   // from here on, with few nodes each, they look like a regression target
 	fewEach      = 20   // nodes of a class on average
 	fewNodes     = 10   // of one class
-	leastAvoided = 0.95 // fraction of the majority's errors that one column alone avoids
+	leastAvoided = 0.95 // fraction of the majority's errors that a single column avoids
 	leastNodes   = 20   // with a label, for a column to be judged
 	columnBins   = 32   // of a numeric column, with as many nodes each
 )
@@ -215,7 +215,7 @@ func (f *Facts) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// CheckDisguise warns of columns that alone predict the label: their features avoid nearly all
+// CheckDisguise warns of single columns that predict the label: their features avoid nearly all
 // errors that always the most frequent class makes. A numeric column is judged by one threshold and
 // by bins with as many nodes each, a categorical one by its categories, a text by its best word. It takes time linear
 // in the features.
@@ -249,7 +249,7 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 			}
 		case "categorical":
 			if c.Values*5 > n {
-				break // so many categories fit any label
+				break // with that number of categories it fits any label
 			}
 			wrong = j.categories(values, first, c.Features)
 		}
@@ -263,7 +263,7 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 	}
 }
 
-// labelJudge counts the errors of a column that alone predicts the label.
+// labelJudge counts the errors of a single column that predicts the label.
 type labelJudge struct {
 	class             []int32
 	classes, labelled int

@@ -32,7 +32,7 @@ func (e *RowFault) Error() string {
 // mostFaults is how many rows at fault an error names.
 const mostFaults = 20
 
-// Faults collects the rows at fault of one or more tables. Rows that it holds are left out wherever
+// Faults collects the rows at fault of one or more tables. These are left out wherever
 // their table is read with it, so that what is read does not depend on them.
 type Faults struct {
 	Skip bool // the rows are left out for good; otherwise Err names the first 20
@@ -51,7 +51,7 @@ func (f *Faults) has(path string, line int) bool {
 	return ok
 }
 
-// add takes the fault of a row. An error is the end: there are as many as one is told of.
+// add takes the fault of a row. An error is the end: there are as many as an error names.
 func (f *Faults) add(e *RowFault, cells []string) error {
 	if f.known == nil {
 		f.known = map[string]map[int]string{}
@@ -180,5 +180,5 @@ func (f *Faults) Write(w io.Writer) error {
 	return c.Error()
 }
 
-// Told reports whether an error will name rows of a table.
+// Told reports whether the error of Err names rows of a table.
 func (f *Faults) Told(path string) bool { return f != nil && !f.Skip && f.Count(path) > 0 }

@@ -133,7 +133,7 @@ func (f *folder) read() (cells []string, row int, err error) {
 	return cells, f.row, err
 }
 
-// at says in which file a row is.
+// at names the file that a row is in.
 func (f *folder) at(row int) string {
 	k, _ := slices.BinarySearch(f.begins, row) // the first file that begins at the row or behind it
 	return fmt.Sprintf(" (row %d of %s)", row-f.begins[k-1], f.names[k-1])

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// Format says how a file writes its cells. The zero value finds out. Of Parquet files, which say
-// so themselves, only Watch and Faults are used.
+// Format is how a file writes its cells. The zero value finds out. With Parquet files, which describe
+// themselves, only Watch and Faults are used.
 type Format struct {
 	Delimiter    string   // between cells: one character or "tab"; "": the one of , ; tab | that the first line has
 	Charset      string   // utf-8, latin1, windows-1252 or utf-16; "" or "auto": detected
 	DecimalComma bool     // 1.234,5 is a number, and 1,234.5 is not
 	Missing      []string // texts that mean that there is no value, in any case: more than Missing knows
 	NoHeader     bool     // the first line of a text is a row; columns are numbered from 1
-	Edges        bool     // of a file that holds nodes and edges: the edges
+	Edges        bool     // of a file with nodes and edges: the edges
 
 	Watch  func(bytes int64) error // called as each mebibyte has been read; an error ends the reading
-	Faults *Faults                 // gets the rows at fault; nil: the first one ends the reading
+	Faults *Faults                 // gets the rows at fault; nil = the first one ends the reading
 }
 
 // Validate reports every field that is out of its bounds, or nil.
@@ -41,7 +41,7 @@ func (f Format) Validate() error {
 	return errors.Join(faults...)
 }
 
-// comma returns the delimiter, or usual where the format does not say it.
+// comma returns the delimiter, or usual if the format has none.
 func (f Format) comma(usual rune) (rune, error) {
 	switch f.Delimiter {
 	case "":
@@ -71,7 +71,7 @@ type evidence struct {
 	control       bool   // bytes from 80 to 9F, which are control characters in Latin-1 and not in Windows-1252
 }
 
-// charset names the character set. Text that is no UTF-8 is Latin-1, or Windows-1252 where it has
+// charset names the character set. Text that is no UTF-8 is Latin-1, or Windows-1252 if it has
 // the bytes that only this uses, unless it has more characters of UTF-8 than bytes that are none: then it
 // is UTF-8 with damage, which the reader of its lines reports.
 func (e *evidence) charset() string {

@@ -19,8 +19,8 @@ func IsList(path string) bool {
 }
 
 // openList opens a text with an edge a line, as SNAP, KONECT and networkx write it: cells between
-// tabs, where there are any, or else between blanks and commas. Lines that begin with # or % say
-// nothing. The first two columns are also called source and target. The first line may name the columns.
+// tabs, if there are any, or else between blanks and commas. Lines that begin with # or % are
+// comments. The first two columns are also called source and target. The first line may name the columns.
 func (t *Table) openList() error {
 	if err := t.decode(); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// parquetColumn is a column of the file: one of the table, or several where it holds lists of
+// parquetColumn is a column of the file: one of the table, or several if it has lists of
 // numbers.
 type parquetColumn struct {
 	name  string
@@ -27,7 +27,7 @@ type parquetColumn struct {
 	width int
 	list  bool
 	texts bool                       // a list that becomes one cell, its values separated by ;
-	text  func(parquet.Value) string // nil: the values are not read
+	text  func(parquet.Value) string // nil = the values are not read
 }
 
 // parquetRows reads the rows of a Parquet file.
@@ -36,7 +36,7 @@ type parquetRows struct {
 	rows    parquet.RowReader
 	columns []parquetColumn
 	halves  []bool  // columns of values that are floats of 16 bits, which the library does not tell
-	counter []int64 // start and step of pandas' index where it is no column; nil: there is none
+	counter []int64 // start and step of pandas' index if it is no column; nil = there is none
 	buf     []parquet.Row
 	have    []parquet.Row
 	cells   []string
@@ -94,8 +94,8 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	return nil
 }
 
-// add adds what stands below c: a column of one value a row or of one list, or, of a group of values, a column for each
-// of its fields, NAME.FIELD. What is neither becomes one column of empty cells that Unread tells.
+// add adds what is below c: a column of one value a row or of one list, or, for a group of values, a column for each
+// of its fields, NAME.FIELD. What is neither becomes one column of empty cells, with the reason in Unread.
 func (p *parquetRows) add(c *parquet.Column, name string) {
 	leaf := c
 	for inner := c.Columns(); !leaf.Leaf() && len(inner) == 1; inner = leaf.Columns() {
@@ -199,7 +199,7 @@ func (p *parquetRows) layOut() {
 	}
 }
 
-// index finds the column that pandas says has the names of the rows, or, where they are numbers in
+// index finds the column that has the names of the rows according to pandas, or, if they are numbers in
 // steps, adds it.
 func (p *parquetRows) index(text string) {
 	var meta struct {
@@ -323,7 +323,7 @@ func half(b uint16) float32 {
 	return math.Float32frombits(bits) * 0x1p112 // exact: the exponents differ by that
 }
 
-// isoTime writes a point of time in UTC, without the hour where it is midnight.
+// isoTime writes a point of time in UTC, without the hour if it is midnight.
 func isoTime(at time.Time) string {
 	at = at.UTC()
 	if at.Equal(at.Truncate(24 * time.Hour)) {

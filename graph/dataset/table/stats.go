@@ -36,7 +36,7 @@ func (m *Moments) add(v float64) {
 
 // Stats is what one pass over a column finds out.
 type Stats struct {
-	Asked   *Column // what the user says of it; nil: nothing
+	Asked   *Column // what the user asks of it (nil = nothing)
 	Missing int
 	Texts   int    // cells that are neither missing nor numbers
 	Large   int    // numbers that are infinite or above Largest in size
@@ -49,7 +49,7 @@ type Stats struct {
 	Count   map[string]int
 	apart   Apart    // of a column of edges
 	Spelled []string // values that are written in several ways, as Unite writes them; Column finds them
-	// Overflow says that there are more distinct values than are counted.
+	// Overflow: there are more distinct values than are counted.
 	Overflow bool
 
 	numbers Moments
@@ -58,7 +58,7 @@ type Stats struct {
 		in      *Table
 		line    int
 	}
-	dates *[2]Moments // read day first, and month first; nil: there are none
+	dates *[2]Moments // read day first, and month first; nil = there are none
 
 	// Numbers are not counted value by value until a text shows that they may be categories.
 	counting  bool
@@ -66,8 +66,8 @@ type Stats struct {
 	uncounted int // others
 }
 
-// Again returns the statistics to fill in another pass where this one began to count values too
-// late, or nil.
+// Again returns the statistics to fill in another pass if this one began to count values too
+// late, else nil.
 func (s *Stats) Again() *Stats {
 	if s.uncounted == 0 || s.Cells() == 0 || s.numeric() {
 		return nil
@@ -78,7 +78,7 @@ func (s *Stats) Again() *Stats {
 // numeric reports whether most cells are numbers. Those that are too large do not make texts of the others.
 func (s *Stats) numeric() bool { return s.numbers.N > 9*s.Texts }
 
-// asked returns the kind that the user says, or "".
+// asked returns the kind that the user asks for, or "".
 func (s *Stats) asked() ColumnKind {
 	if s.Asked == nil {
 		return ""
@@ -151,7 +151,7 @@ func (s *Stats) Add(t *Table, cell string, line int, ends ...string) {
 	}
 }
 
-// count counts a text, and of an edge's text the ends, by which edges without a common node are found. Beyond
+// count counts a text, and of an edge's text the ends, to find edges without a common node. Beyond
 // MaxTracked texts the column is no category, and none is counted.
 func (s *Stats) count(cell string, ends []string) {
 	if n, ok := s.Count[cell]; ok || len(s.Count) < MaxTracked {
@@ -250,7 +250,7 @@ func (s *Stats) Values() (distinct, once int) {
 	return distinct, once
 }
 
-// Sparse reports whether most rows have a text of their own.
+// Sparse reports whether most rows have a text that no other row has.
 func (s *Stats) Sparse() bool {
 	_, once := s.Values()
 	return s.Overflow || 2*once > s.Cells()
@@ -285,7 +285,7 @@ func (s *Stats) Outlier() (v float64, line int) {
 func (s *Stats) Constant() bool { return s.numbers.N > 1 && s.numbers.M2 == 0 && s.Missing == 0 }
 
 // Orders reports whether the dates can be read day first, and month first: whichever reads the
-// most, or the one that the user says.
+// most, or the one that the user asks for.
 func (s *Stats) Orders() (day, month bool) {
 	if s.Asked != nil && (s.Asked.MonthFirst || s.Asked.DayFirst) {
 		return s.Asked.DayFirst, s.Asked.MonthFirst
@@ -294,7 +294,7 @@ func (s *Stats) Orders() (day, month bool) {
 	return d >= m, m >= d
 }
 
-// MonthFirst reports whether the dates are month first: as they are here, or if they can be either as c says, which
+// MonthFirst reports whether the dates are month first. If they can be either, c decides, which
 // several sites agreed on.
 func (s *Stats) MonthFirst(c *Column) bool {
 	if day, month := s.Orders(); day != month {
@@ -325,7 +325,7 @@ func (s *Stats) Column(name string) (c Column, why string) {
 	return c, why
 }
 
-// kind decides what a column is of which the user says nothing.
+// kind decides what a column is if the user asks for nothing.
 func (s *Stats) kind() (ColumnKind, string) {
 	dates := max(s.read(false).N, s.read(true).N)
 	distinct, once := s.Values()

@@ -1,6 +1,6 @@
 // Package table reads a user's tables row by row as text: CSV, tab-separated, Parquet, packed or not.
 //
-// What a column holds is found in one pass (Stats), becomes an encoding (Column), and encodes every
+// One pass finds what is in a column (Stats). It becomes an encoding (Column), and encodes every
 // cell alike wherever it is read. Facts are what the tables became: which features each column, how
 // many nodes each class and site has, what was left out, and what looks like a mistake.
 package table
@@ -36,8 +36,8 @@ type Table struct {
 	format  Format
 	left    []bool         // columns that nobody reads: what is no text becomes an empty cell
 	unnamed bool           // the columns have no names, but numbers from 1
-	parts   *folder        // of a table in several files; nil: it is in one
-	index   int            // column of the names of rows that pandas wrote without a name of its own; −1: none
+	parts   *folder        // of a table in several files; nil = it is in one
+	index   int            // column without a name, in which pandas wrote the names of rows; −1: none
 	place   map[string]int // of each column
 	first   []string       // line of a list (nil = none)
 	named   bool           // it names the columns
@@ -46,7 +46,7 @@ type Table struct {
 // IndexName is what the names of rows are called that pandas wrote into a column without a name.
 const IndexName = "index"
 
-// WayOut says what to do about a file of a format that is not read here.
+// WayOut is what to do about a file of a format that is not read here.
 const WayOut = "Python reads other formats: docs/how-to/own-data.md has three lines that write what networkx, " +
 	"scipy or PyTorch Geometric read"
 
@@ -311,7 +311,7 @@ func (t *Table) unclosed(c *csv.Reader, cells []string, err error) *RowFault {
 }
 
 // checkColumns refuses a name that occurs twice; columns without a name (some programs write one)
-// are never used, but that of pandas' index as the names of the nodes.
+// are never used, except pandas' index as the names of the nodes.
 func (t *Table) checkColumns() error {
 	t.place = make(map[string]int, len(t.Columns))
 	called := map[string]int{}
@@ -373,8 +373,8 @@ func (t *Table) headerHint() string {
 	return ""
 }
 
-// Each calls f with the cells and line of every row; the cells are valid until f returns. Of an
-// error that f returns it is up to the format's Faults whether the next row follows.
+// Each calls f with the cells and line of every row; the cells are valid until f returns. If f
+// returns an error, the format's Faults decide whether the next row follows.
 func (t *Table) Each(f func(cells []string, line int) error) error {
 	faults := t.format.Faults
 	for {
@@ -405,8 +405,7 @@ func (t *Table) Each(f func(cells []string, line int) error) error {
 	}
 }
 
-// NameColumn returns the column of the rows' names where the user names none: id, or where there is
-// none pandas' index.
+// NameColumn returns the column of the rows' names if the user names none: id, or else pandas' index.
 func (t *Table) NameColumn() string {
 	at := t.Find("id")
 	if at >= 0 {

@@ -46,7 +46,7 @@ func (c *Encoding) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
 	return g, first, nil
 }
 
-// labels returns the labels of n nodes: those of the one type that has any; nodes of the others have none.
+// labels returns the labels of n nodes. Only nodes of one type may have any.
 func (c *Encoding) labels(types []*graph.Graph, n int) graph.Labels {
 	target := slices.IndexFunc(c.Nodes, func(n NodeEncoding) bool { return n.Of.Label != "" })
 	before := 0 // nodes
@@ -83,11 +83,11 @@ func (c *Encoding) labels(types []*graph.Graph, n int) graph.Labels {
 	return l
 }
 
-// nobody owns a node of a table without a column of owners, until its neighbours say who does.
+// nobody owns a node of a table without a column of owners, until its neighbours decide.
 const nobody = -1
 
 // owned gives every node that nobody owns to the site that owns most of its neighbours, of several
-// the first. Neighbours of neighbours count where no neighbour has an owner, and so on; a node that
+// the first. Neighbours of neighbours count if no neighbour has an owner, and so on; a node that
 // no path joins to one with an owner is the first site's.
 func owned(g *graph.Graph) {
 	back := g.Adj.Transpose(nil)

@@ -78,7 +78,7 @@ func (r *tablesReader) roles() (columns map[string][]string, target int, err err
 	return columns, target, err
 }
 
-// maxEmbedded bounds the names that an encoding holds, and with it every model and part.
+// maxEmbedded bounds the names in an encoding, which is in every model and part.
 const maxEmbedded = 1 << 18
 
 // embed gives the nodes of type k a column each: their names are a category.
@@ -118,7 +118,7 @@ func (r *tablesReader) allColumns() (map[string][]string, error) {
 	return columns, nil
 }
 
-// columns returns those of a table; of a list of edges none.
+// columns returns the names of a table's columns; a list of edges has none.
 func (r *tablesReader) columns(path string, edges bool) ([]string, error) {
 	format := r.config.Tables.Format
 	if format.Edges = edges; edges && (edgelist.Config{Path: path}).Numbered() {
@@ -212,7 +212,7 @@ func (r *tablesReader) target(columns map[string][]string) (int, error) {
 	return target, nil
 }
 
-// own returns what a list says of one table.
+// own returns the entries of a list that are about one table.
 func (r *tablesReader) own(list []string, name string, columns []string) (out []string) {
 	for _, text := range list {
 		if rest, ok := r.at(text, name, columns); ok && text != "" {
@@ -278,7 +278,7 @@ type SiteTables struct {
 	Edges    []EdgeTable            // of each of Encoding.Edges
 }
 
-// EdgeTable is a table of edges, some of which may end at nodes of other sites.
+// EdgeTable is a table of edges, which may end at nodes of other sites.
 type EdgeTable struct {
 	dataset.ImportConfig
 	SourceSite, TargetSite string // columns with the sites of the ends ("" = all are here)

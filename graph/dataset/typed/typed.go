@@ -1,5 +1,5 @@
-// Package typed makes a graph of a user's own tables of several types: a table of nodes for each type,
-// with features of its own, and a table of edges for each relation between two types.
+// Package typed makes a graph of a user's tables of several types: a table of nodes with features for each type, and a
+// table of edges for each relation between two types.
 package typed
 
 import (
@@ -16,18 +16,18 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// Config says where the tables are and what their columns mean.
+// Config lists the tables and the roles of their columns.
 type Config struct {
-	Nodes []string // TYPE=FILE of each type: a table whose rows have names of their own in that type
+	Nodes []string // TYPE=FILE of each type: a table whose rows have names that are unique in that type
 	Edges []string // SOURCE-RELATION-TARGET=FILE: a table or list of the edges of a relation between two types
 
-	// Embed names types whose nodes get a column each, so that a row is learned for every node, beside
-	// the features of their table. A node that training has not seen has the column of all others,
-	// of which nothing is learned.
+	// Embed names types whose nodes get a column each, so that a row is learned for every node besides
+	// the features of their table. Nodes that training has not seen share a column, and nothing is learned
+	// of it.
 	Embed []string
 
-	// Tables has what holds for all: formats, rules, seed, and the roles of columns. A column of it
-	// is that of every table which has one of that name; TYPE.COLUMN and
+	// Tables has what all tables share: formats, rules, seed, and the roles of columns. COLUMN is the
+	// column of every table that has one of that name; TYPE.COLUMN and
 	// SOURCE-RELATION-TARGET.COLUMN are one table's. Label, Split and SplitTime belong to one type.
 	// Without Source and Target a table of edges has its ends in columns source and target, or in
 	// columns called as their types.
@@ -49,9 +49,9 @@ type tablesReader struct {
 }
 
 // Read reads the tables. The nodes of all types are nodes of the graph, type after type in ascending
-// order of their names, and called TYPE/NAME; each type's features are columns of their own
+// order of their names, and called TYPE/NAME; each type's features have their own columns
 // (graph.Types). A type without features has one column, which is 1: what is learned of it is a row
-// for the type. The relations are called SOURCE-RELATION-TARGET, and each has its reverse beside it
+// for the type. The relations are called SOURCE-RELATION-TARGET, and the reverse of each follows
 // unless the direction is in or out.
 func (c Config) Read() (g *graph.Graph, f *table.Facts, err error) {
 	if err := c.Tables.Format.Again(func() (err error) {
@@ -214,8 +214,8 @@ func (r *tablesReader) readNodes(k int) error {
 	return nil
 }
 
-// Facts adds to f what the table of the type became: g, of which p says how it was found (nil: it was read
-// as other tables were).
+// Facts adds to f what the table of the type became: g. p is what a first pass found (nil = it was read as other
+// tables were).
 func (n *NodeEncoding) Facts(f *table.Facts, p *dataset.Profile, g *graph.Graph, reading *dataset.Reading) {
 	one := p.Known(n.Of, reading)
 	if n.Type == "" {
@@ -332,8 +332,8 @@ func (c *Encoding) Count(f *table.Facts, g *graph.Graph, src, dst []int32) error
 	return nil
 }
 
-// at returns what text says of the table of that name, which has these columns: TABLE.COLUMN is this
-// one's or another's. What is behind a colon is not the column's name.
+// at returns the column that text names in the table of that name, which has these columns. TABLE.COLUMN is this
+// table's or another's. The name of a column ends at a colon.
 func (r *tablesReader) at(text, name string, columns []string) (string, bool) {
 	has := func(text string) bool {
 		short, _, _ := strings.Cut(text, ":")
