@@ -23,6 +23,11 @@ var table = []Convolution{
 		build:  newSAGE,
 	},
 	{
+		Name: "sage-sum", Edges: graph.Plain, Recipe: recipe.normalised(),
+		Traits: Traits{Aggregates: true, Sum: true, Linear: true, Hops: true, LayerWise: true, OwnRow: true},
+		build:  newSAGE,
+	},
+	{
 		Name: "sage-pool", Edges: graph.Plain, Recipe: recipe,
 		Traits: Traits{Aggregates: true, LayerWise: true, OwnRow: true},
 		build:  newSAGEPool, weights: weightsTwice,

@@ -34,8 +34,8 @@ func TestLayers(t *testing.T) {
 		"residual": func(s *nn.LayerSpec) { s.In, s.Residual, s.Act = 4, true, "relu" },
 		"dropout":  func(s *nn.LayerSpec) { s.Dropout = 0.2 },
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gine", "gatv2, edges", "gin", "rgcn",
-		"rsage", "rgat", "mlp"} {
+	for _, conv := range []string{"gcn", "sage", "sage-sum", "sage-pool", "gat", "gatv2", "gine", "gatv2, edges", "gin",
+		"rgcn", "rsage", "rgat", "mlp"} {
 		for form, change := range forms {
 			name, edges := strings.CutSuffix(conv, ", edges")
 			spec := nn.LayerSpec{Conv: name, In: 6, Out: 4, Hops: 1}
@@ -55,8 +55,8 @@ func TestLayers(t *testing.T) {
 			t.Run(conv+"/"+form, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 		}
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-pool", "gin", "gine", "mlp", "sign", "rgcn", "rsage", "rgat",
-		"gat", "gatv2"} {
+	for _, conv := range []string{"gcn", "sage", "sage-sum", "sage-pool", "gin", "gine", "mlp", "sign", "rgcn", "rsage",
+		"rgat", "gat", "gatv2"} {
 		t.Run(conv+"/batch norm", func(t *testing.T) {
 			spec := nn.LayerSpec{Conv: conv, In: 6, Out: 4, Hops: 1, BatchNorm: true, Act: "relu", Residual: true,
 				Dropout: 0.2}
@@ -97,7 +97,7 @@ func TestLayers(t *testing.T) {
 		spec.Out = 9
 		t.Run("sign/"+name, func(t *testing.T) { nntest.Check(t, layer(t, spec)) })
 	}
-	for _, conv := range []string{"gcn", "sage", "gin"} {
+	for _, conv := range []string{"gcn", "sage", "sage-sum", "gin"} {
 		for _, in := range []int{2, 7} {
 			t.Run(fmt.Sprintf("%s/3 hops from %d", conv, in), func(t *testing.T) {
 				nntest.Check(t, layer(t, nn.LayerSpec{Conv: conv, In: in, Out: 4, Hops: 3}))

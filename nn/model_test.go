@@ -56,7 +56,7 @@ func layerwise(encoder, carry string) nn.Spec {
 
 func allSpecs(t testing.TB) map[string]nn.Spec {
 	all := map[string]nn.Spec{}
-	for _, m := range []string{"gcn", "sage", "sage-pool", "gat", "gatv2", "gin", "appnp", "sign"} {
+	for _, m := range []string{"gcn", "sage", "sage-sum", "sage-pool", "gat", "gatv2", "gin", "appnp", "sign"} {
 		all[m] = preset(t, m)
 	}
 	for _, e := range []string{"raw", "pca", "mlp"} {

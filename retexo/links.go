@@ -59,7 +59,7 @@ func (c LinkConfig) Validate() error {
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)
 		fault(ok && !(conv.LayerWise && conv.Sum),
-			"model must be gcn, sage or gin for task links with method layer-wise (got %s in layers[%d]): "+
+			"model must be gcn, sage, sage-sum or gin for task links with method layer-wise (got %s in layers[%d]): "+
 				"the row of another peer's node must follow from its input and one sum", l.Conv, i)
 	}
 	return errors.Join(errs...)

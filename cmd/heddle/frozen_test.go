@@ -69,6 +69,8 @@ var frozenPlans = []struct {
 		[]string{"--method", "full-batch", "--encoder", "raw", "--fetch", "sar", "--label-inputs", "0.5"}},
 	{"fullbatch sage batch norm", "sites", []int{1, 2, 3, 4}, []string{"--method", "full-batch", "--model", "sage",
 		"--encoder", "raw", "--norm", "batch", "--exchange", "cover"}},
+	{"fullbatch sage-sum", "sites", []int{1, 2},
+		[]string{"--method", "full-batch", "--model", "sage-sum", "--encoder", "raw"}},
 	{"fullbatch gat", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gat", "--encoder", "raw",
 		"--fetch", "sar"}},
 	{"fullbatch gatv2", "sites", []int{1, 2, 4}, []string{"--method", "full-batch", "--model", "gatv2", "--heads", "4",

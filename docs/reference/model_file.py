@@ -252,6 +252,8 @@ class Model:
             return self.linear(name + ".nbr", aggregate(data.edges.gcn(), x))
         if conv == "sage":  # (10)
             return self.linear(name + ".self", x) + self.linear(name + ".nbr", aggregate(data.edges.mean(), x))
+        if conv == "sage-sum":  # (10a)
+            return self.linear(name + ".self", x) + self.linear(name + ".nbr", aggregate(data.edges, x))
         if conv == "sage-pool":
             z = relu(self.linear(name + ".pre", x))
             pooled = np.full((data.n, z.shape[1]), -np.inf)

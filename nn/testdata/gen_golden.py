@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.nn.functional as F
-from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, RGATConv, RGCNConv, SAGEConv
+from torch_geometric.nn import GATConv, GATv2Conv, GCNConv, GINConv, GraphConv, RGATConv, RGCNConv, SAGEConv
 from torch_geometric.nn import APPNP as Propagation
 from torch_geometric.nn import CorrectAndSmooth
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -147,6 +147,8 @@ MODELS = {
     "gcn-batch": ([lambda i, o: GCNConv(i, o, bias=False), lambda i, o: GCNConv(i, o)], F.relu, {"nbr.weight": "lin.weight", "nbr.bias": "bias"}),
     "sage": ([lambda i, o: SAGEConv(i, o)] * 2, F.relu,
              {"self.weight": "lin_r.weight", "nbr.weight": "lin_l.weight", "nbr.bias": "lin_l.bias"}),
+    "sage-sum": ([lambda i, o: GraphConv(i, o)] * 2, F.relu,
+                 {"self.weight": "lin_root.weight", "nbr.weight": "lin_rel.weight", "nbr.bias": "lin_rel.bias"}),
     # its projection keeps the width of the input, ours has the width of the output: one layer, where they agree
     "sage-pool": ([lambda i, o: SAGEConv(i, o, aggr="max", project=True)], F.relu,
                   {"pre.weight": "lin.weight", "pre.bias": "lin.bias", "self.weight": "lin_r.weight",

@@ -37,7 +37,7 @@ def to_pyg(file: _program.Path) -> Any:
                 return conv[1](conv[0](x), index, edges.weight)
             if s.get("edge_columns"):
                 return conv(x, index, edges.columns)
-            return conv(x, index, edges.weight) if s["conv"] == "gcn" else conv(x, index)
+            return conv(x, index, edges.weight) if s["conv"] in ("gcn", "sage-sum") else conv(x, index)
 
     rest = {n: t for n, t in tensors.items() if not re.match(r"layer\d+\.(nbr|self|pre|dst|post|attention)\.", n)}
     model = Model(spec, card, rest)
@@ -58,6 +58,8 @@ def _layer(s: dict[str, Any], t: dict[str, np.ndarray]) -> Any:
         layer = nn.GCNConv(width_in, out, bias="nbr.bias" in t)
     elif conv == "sage" and hops == 1:
         layer = nn.SAGEConv(width_in, out, bias="nbr.bias" in t)
+    elif conv == "sage-sum" and hops == 1:
+        layer = nn.GraphConv(width_in, out, bias="nbr.bias" in t)
     elif conv in ("gat", "gatv2"):
         heads, concat = s["heads"], not s.get("average")
         columns: dict[str, Any] = {"edge_dim": s["edge_columns"], "fill_value": 0.0} if s.get("edge_columns") else {}
@@ -95,6 +97,8 @@ def _names(conv: str, keys: set[str], hops: int = 1) -> dict[str, str]:
         return {"nbr.weight": "lin.weight", "nbr.bias": "lin.bias" if hops > 1 else "bias"}
     if conv == "sage":
         return {"nbr.weight": "lin_l.weight", "nbr.bias": "lin_l.bias", "self.weight": "lin_r.weight"}
+    if conv == "sage-sum":
+        return {"nbr.weight": "lin_rel.weight", "nbr.bias": "lin_rel.bias", "self.weight": "lin_root.weight"}
     if conv == "gat":
         lin = "lin.weight" if "lin.weight" in keys else "lin_src.weight"
         return {"pre.weight": lin, "attention.src": "att_src", "attention.dst": "att_dst", "post.bias": "bias"}
@@ -111,14 +115,14 @@ def _names(conv: str, keys: set[str], hops: int = 1) -> dict[str, str]:
     raise _program.InputError(f"there are no PyG names of the tensors of {conv}")
 
 
-_TENSOR = re.compile(r"(^|(?<=\.))(lin(_l|_r|_src|_edge)?\.(weight|bias)|att(_src|_dst)?|bias|nn\.(lins\.)?[0-9]+\.(weight|bias)|eps)$")
+_TENSOR = re.compile(r"(^|(?<=\.))(lin(_l|_r|_rel|_root|_src|_edge)?\.(weight|bias)|att(_src|_dst)?|bias|nn\.(lins\.)?[0-9]+\.(weight|bias)|eps)$")
 
 
 def initial(state: Mapping[str, Any], template: _program.Path, file: _program.Path) -> pathlib.Path:
     """Writes a model file that `init` reads, with the layers of a PyG state dict, and returns it.
 
     Args:
-        state: state_dict() of a module of GCNConv, SAGEConv, GATConv, GATv2Conv or GINConv layers, in order.
+        state: state_dict() of a module of GCNConv, SAGEConv, GraphConv, GATConv, GATv2Conv or GINConv layers, in order.
         template: model file of the same architecture.
     """
     spec, _, tensors = _run.read_model(template)

@@ -183,7 +183,7 @@ class Settings(TypedDict, total=False):
     What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
     """
 
-    model: Literal["appnp", "gat", "gatv2", "gcn", "gin", "gine", "mlp", "rgat", "rgcn", "rsage", "sage", "sage-pool", "sign"]
+    model: Literal["appnp", "gat", "gatv2", "gcn", "gin", "gine", "mlp", "rgat", "rgcn", "rsage", "sage", "sage-pool", "sage-sum", "sign"]
     """Graph convolution.
 
     The graph convolution. rgcn, rsage and rgat read typed edges. gine and gatv2 read columns of

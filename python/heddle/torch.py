@@ -283,6 +283,8 @@ class Model(nn.Module):
             return self._linear(name + ".nbr", data.edges.gcn().hops(x, hops))
         if conv == "sage":  # (10)
             return self._linear(name + ".self", x) + self._linear(name + ".nbr", data.edges.mean().hops(x, hops))
+        if conv == "sage-sum":  # (10a)
+            return self._linear(name + ".self", x) + self._linear(name + ".nbr", data.edges.hops(x, hops))
         if conv == "sage-pool":  # (10b)
             z = torch.relu(self._linear(name + ".pre", x))
             at = data.edges.dst[:, None].expand(-1, z.shape[1])

@@ -94,6 +94,7 @@ class Files(unittest.TestCase):
             ("gcn", {}),
             ("gcn", {"norm": "layer", "residual": True, "layers": 3}),
             ("sage", {"norm": "batch"}),
+            ("sage-sum", {}),
             ("sage-pool", {}),
             ("gat", {}),
             ("gatv2", {}),
@@ -106,7 +107,7 @@ class Files(unittest.TestCase):
             ("mlp", {"correct_smooth": 10}),
             ("gcn", {"correct_smooth": 3, "label_inputs": 0.5}),
         ):
-            inputs = EDGES if model in ("gcn", "sage", "gin", "appnp", "sign") or plan else ENDS if model != "mlp" else ""
+            inputs = EDGES if model in ("gcn", "sage", "sage-sum", "gin", "appnp", "sign") or plan else ENDS if model != "mlp" else ""
             labels = " labels train_mask" if "label_inputs" in plan or "correct_smooth" in plan else ""
             with self.subTest(model, **plan):
                 self.same(graph, inputs + labels, method="full-batch", peers=1, model=model, rounds=3, **plan)

@@ -172,7 +172,7 @@ class Modules(unittest.TestCase):
 
 @needs("torch", "torch_geometric")
 class PyG(unittest.TestCase):
-    LAYERS = {"gcn": "GCNConv", "sage": "SAGEConv", "gat": "GATConv", "gatv2": "GATv2Conv", "gin": "GINConv", "appnp": "Linear"}
+    LAYERS = {"gcn": "GCNConv", "sage": "SAGEConv", "sage-sum": "GraphConv", "gat": "GATConv", "gatv2": "GATv2Conv", "gin": "GINConv", "appnp": "Linear"}
 
     def test_layers(self):
         import torch
