@@ -45,9 +45,8 @@ func (a Approval) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Approved checks that the approval is of this plan and site, still good, and signed by as many of
-// the approvers as the policy asks for: of its approvers, or where it names none, of the site
-// itself. What is wrong is a *Refusal.
+// Approved checks that the approval is for this plan and site, has not expired, and has the signatures that the policy
+// asks for: from its approvers, or from the site itself if it lists none. The error is a *Refusal.
 func (p Policy) Approved(a *Signed[Approval], plan, site string, now time.Time) error {
 	b := a.Body
 	switch {

@@ -27,8 +27,8 @@ type Record struct {
 	Roster     uint64 `json:"roster,omitempty"` // serial
 	Plan       string `json:"plan,omitempty"`   // fingerprint of the plan's file
 
-	Door  string `json:"door,omitempty"`  // by which bytes left: halo, reduce, control
-	Bytes int64  `json:"bytes,omitempty"` // that left since the door's last record
+	Door  string `json:"door,omitempty"`  // kind of traffic: halo, reduce, control
+	Bytes int64  `json:"bytes,omitempty"` // sent since the last record of this kind
 	Rows  int64  `json:"rows,omitempty"`  // of nodes, that left with them
 	Stage string `json:"stage,omitempty"` // encoder, layer 1, …
 	Round int    `json:"round,omitempty"` // rounds of the stage that were done
@@ -39,14 +39,14 @@ type Record struct {
 	Prev string `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
 }
 
-// RecordEvent says what a record is about.
+// RecordEvent is the subject of a record.
 type RecordEvent string
 
 // The events. A log begins anywhere with Began; repaired follows a line that a crash cut off.
 const (
 	Began     RecordEvent = "began"     // a run: plan, roster
 	Connected RecordEvent = "connected" // to a peer
-	Left      RecordEvent = "left"      // bytes, by a door
+	Left      RecordEvent = "left"      // bytes were sent
 	Refused   RecordEvent = "refused"   // by a rule
 	Lost      RecordEvent = "lost"      // a peer
 	Ended     RecordEvent = "ended"     // the run
@@ -59,9 +59,8 @@ const maxText = 1 << 10 // bytes
 // too. It keeps no record in memory.
 type Log struct{ lines *chain.File }
 
-// OpenLog opens the log at path, or begins one. Beside it lie path.head and path.lock. A log whose
-// end does not agree with its head is refused; one that a crash left with half a line is cut there
-// and says so in a record.
+// OpenLog opens the log at path, or begins one, with path.head and path.lock next to it. It refuses a log whose end
+// does not agree with its head. If a crash left half a line, OpenLog cuts the line off and adds a record of that.
 func OpenLog(path string) (*Log, error) { return openLog(disk.OS{}, path) }
 
 func openLog(on disk.FS, path string) (*Log, error) {

@@ -13,7 +13,7 @@ import (
 type Feed struct {
 	Path    string       // of the roster that was given
 	InForce Trusted      // where the roster in force is kept
-	Warn    func(string) // told why a roster is not put in force
+	Warn    func(string) // receives the reason if a roster is not put in force
 
 	last   [2]fs.FileInfo // of Path and InForce
 	serial uint64
@@ -59,7 +59,7 @@ func (f *Feed) Follow(ctx context.Context, held Roster, use func(Roster, time.Ti
 		}
 		looked = now
 		if s, err := ReadFile[Roster](f.Path); err == nil {
-			// The other file holds the newer roster, so an older one here is fine.
+			// The other file has the newer roster, so an older one here is fine.
 			if err := f.InForce.Update(s, "", now); err != nil && s.Body.Serial > f.serial {
 				f.Warn(fmt.Sprintf("roster %s is not put in force: %v", f.Path, err))
 			}

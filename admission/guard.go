@@ -14,25 +14,25 @@ import (
 type Guarded struct {
 	comm.Transport
 	policy Policy
-	pace   *rate.Limiter // nil: as fast as it goes
+	pace   *rate.Limiter // (nil = no limit)
 
 	mu   sync.Mutex
 	sent int64
-	keep func(int64) error // nil: nothing is kept
-	kept int64             // what keep was told last, at least sent
+	keep func(int64) error // (nil = nothing is kept)
+	kept int64             // last argument of keep, at least sent
 }
 
-// Guard returns t within the policy's bounds on bytes, rate and hours: what it does not allow is
-// not sent, and Send says so with a *Refusal. Bytes are those of frames, in the whole run: sent is
-// what an earlier process says that it sent. keep, if not nil, is told how much that is, ahead of
-// what is sent and in steps, so that a process that is killed has sent no more than it says.
+// Guard returns t within the policy's bounds on bytes, rate and hours. Send returns a *Refusal for anything beyond
+// them, and does not send it. Bytes are bytes of frames over the whole run; sent is the count of earlier processes.
+// Guard calls keep, unless nil, with the count in steps and before it sends, so that the kept count of a killed process
+// is never too low.
 func (p Policy) Guard(t comm.Transport, sent int64, keep func(int64) error) *Guarded {
 	g := &Guarded{Transport: t, policy: p, sent: sent, kept: sent}
 	if p.MaxBytes > 0 {
 		g.keep = keep
 	}
 	if p.MaxRate > 0 {
-		// A tenth of a second's worth may go at once: enough for a full socket, and little beside
+		// Bytes of a tenth of a second may go at once: enough for a full socket, and little compared with
 		// the bound.
 		g.pace = rate.NewLimiter(rate.Limit(p.MaxRate), int(max(1024, p.MaxRate/10)))
 	}

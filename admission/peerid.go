@@ -10,11 +10,11 @@ import (
 )
 
 // idPrefix begins the bytes of every peer ID of an Ed25519 key: an identity multihash of 36 bytes
-// that holds a protobuf of key type 1 with 32 bytes of key (github.com/libp2p/specs, peer-ids). So
+// with a protobuf of key type 1 with 32 bytes of key (github.com/libp2p/specs, peer-ids). So
 // the ID is the key.
 const idPrefix = "\x00\x24\x08\x01\x12\x20"
 
-// peerID returns the name of the peer that holds key, as libp2p writes it: "12D3KooW…".
+// peerID returns the name of the peer with this key, as libp2p writes it: "12D3KooW…".
 func peerID(key ed25519.PublicKey) string {
 	return encode58(append([]byte(idPrefix), key...))
 }
@@ -39,7 +39,7 @@ func publicKey(id string) (ed25519.PublicKey, error) {
 	return ed25519.PublicKey(key), nil
 }
 
-// digits58 are those of base58, as Bitcoin has them: without 0, O, I and l.
+// digits58 are the digits of base58, as in Bitcoin: without 0, O, I and l.
 const digits58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 // encode58 writes bytes as a number in base58, behind a 1 for each zero byte that they begin with.

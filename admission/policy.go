@@ -14,8 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// Policy is what a site allows, whatever a plan, a roster or a peer says: the file policy.yaml,
-// which the site alone writes. What a list does not name is not allowed.
+// Policy is what a site allows, whatever a plan, a roster or a peer asks for. Only the site writes its file,
+// policy.yaml. What a list does not name is not allowed.
 type Policy struct {
 	Federation string   `yaml:"federation"` // whose rosters and plans this site takes
 	Methods    []string `yaml:"methods"`    // class-means, layer-wise, full-batch, mini-batch
@@ -25,18 +25,18 @@ type Policy struct {
 	Encoders     []string `yaml:"encoders"`
 	LayerOutputs []string `yaml:"layer_outputs"` // hidden, logits
 
-	Rows        []string `yaml:"rows"`           // float32, bf16, int8, int4; none: all of them
+	Rows        []string `yaml:"rows"`           // float32, bf16, int8, int4 (none = all of them)
 	Categories  []string `yaml:"categories"`     // columns whose texts others may get (nil = any, empty = none)
 	MinTexts    int      `yaml:"min_text_count"` // nodes here that must have a text before others get it (0 = 10)
 	LeaveOneOut bool     `yaml:"leave_one_out"`  // rows of class means must not hold a node's own label
 
-	MaxLayers  int     `yaml:"max_layers"`     // 0: no bound
-	MaxHops    int     `yaml:"max_hops"`       // of a layer; 0: no bound
-	MaxPasses  int     `yaml:"max_pca_passes"` // over the features; 0: no bound
-	MaxEpsilon float64 `yaml:"max_epsilon"`    // of the privacy of edges; 0: no bound, and none is needed
-	MaxDelta   float64 `yaml:"max_delta"`      // beside it; 0: no bound
+	MaxLayers  int     `yaml:"max_layers"`     // (0 = no bound)
+	MaxHops    int     `yaml:"max_hops"`       // of a layer (0 = no bound)
+	MaxPasses  int     `yaml:"max_pca_passes"` // over the features (0 = no bound)
+	MaxEpsilon float64 `yaml:"max_epsilon"`    // differential privacy of edges (0 = no bound, and none is needed)
+	MaxDelta   float64 `yaml:"max_delta"`      // its delta (0 = no bound)
 
-	MaxNumbers float64 `yaml:"max_numbers"` // that are sent of a node for each value that its row stores; 0: no bound
+	MaxNumbers float64 `yaml:"max_numbers"` // sent per value that a node's row stores (0 = no bound)
 
 	// this site publishes its own metric if it has this many test nodes (0 = never)
 	SiteFigures int `yaml:"site_figures"`
@@ -50,8 +50,8 @@ type Policy struct {
 	MaxBytes   int64 `yaml:"max_bytes"`          // that this peer sends in one run (0 = no bound)
 	// bytes a second that this peer sends (0 = no bound), otherwise at least 1024
 	MaxRate   int64    `yaml:"max_rate"`
-	Hours     []string `yaml:"hours"`     // spans such as 22:00-06:00, by this machine's clock; none: always
-	Approvers []string `yaml:"approvers"` // peer IDs whose signatures under an approval count; none: this peer's own
+	Hours     []string `yaml:"hours"`     // spans such as 22:00-06:00, by this machine's clock (none = always)
+	Approvers []string `yaml:"approvers"` // peer IDs whose signatures under an approval count (none = this peer's own)
 	Approvals int      `yaml:"approvals"` // how many of them must sign (0 = one)
 }
 
@@ -89,7 +89,7 @@ func parsePolicy(text []byte) (p Policy, err error) {
 	return p, p.Validate()
 }
 
-// leastTexts is Policy.MinTexts where there is none.
+// leastTexts is the default of Policy.MinTexts.
 const leastTexts = 10
 
 // TextCount returns how many nodes of this site must have a text before other sites get it.
@@ -220,20 +220,20 @@ type Plan struct {
 	Method, Encoder, LayerOutput, Rows string
 
 	Layers, Hops int
-	Passes       int     // over the features that find components; 0: none
+	Passes       int     // over the features to find components (0 = none)
 	Rounds       int     // of a layer, at most
 	Members      int     // how many take part
-	InSum        int     // members whose parts are added up before anybody sees them; 1: sums in the clear
+	InSum        int     // members whose parts are added up before anybody sees them (1 = sums in the clear)
 	Labels       bool    // rows of class means may hold a node's own label
-	Epsilon      float64 // of the privacy of edges; 0: there is none
+	Epsilon      float64 // differential privacy of edges (0 = none)
 	Delta        float64
-	Numbers      float64 // that are sent of a node for each value that its row stores; 0: not known
+	Numbers      float64 // sent per value that a node's row stores (0 = not known)
 }
 
 // leastFigures is over how many nodes figures of a site are at least that leave it.
 const leastFigures = 20
 
-// usualInSum is Policy.MinInSum where there is none: with two, each sees the other's part.
+// usualInSum is the default of Policy.MinInSum: with two, each sees the other's part.
 const usualInSum = 3
 
 // Check refuses a plan that the policy does not allow, with a *Refusal for each rule, joined.
@@ -328,7 +328,7 @@ func parseSpan(s string) (span, error) {
 	return span{minutes(from), minutes(to)}, nil
 }
 
-// Open refuses to train at the time now, in its own zone, where it is outside the policy's hours.
+// Open refuses to train if now, in its own time zone, is outside the policy's hours.
 func (p Policy) Open(now time.Time) error {
 	if len(p.Hours) == 0 {
 		return nil

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Roster says who belongs to a federation: one version of it, in force until a later one is
-// accepted (see Accept).
+// Roster is one version of the list of a federation's members. It is in force until a later one is accepted (Accept).
 type Roster struct {
 	Federation string `json:"federation"`         // name: small letters, digits and dashes
 	Serial     uint64 `json:"serial"`             // 1, 2, 3, …
@@ -35,7 +34,7 @@ type Member struct {
 type Revoked struct {
 	Name   string `json:"name"`
 	ID     string `json:"id"`
-	Serial uint64 `json:"serial"` // of the roster that says so first
+	Serial uint64 `json:"serial"` // of the first roster without the peer
 }
 
 // Role is what a member does.
@@ -233,9 +232,8 @@ func (r Roster) Next() Roster {
 	return n
 }
 
-// Add puts m at the end, or in the place of the member that has its peer ID: a later day, another
-// address. quorum is that of the result; 0 keeps it where it is allowed, and is otherwise the
-// majority.
+// Add appends m, or replaces the member with its peer ID, as for a later day or another address. quorum is the quorum
+// of the result; 0 keeps the present one if that is allowed, and otherwise sets the majority.
 func (r *Roster) Add(m Member, quorum int) error {
 	if v := slices.IndexFunc(r.Revoked, func(v Revoked) bool { return v.ID == m.ID }); v >= 0 {
 		return refuse("roster.revoked", "%s was revoked in serial %d: a peer that comes back makes a new identity",
@@ -276,7 +274,7 @@ func (r *Roster) settle(quorum int) error {
 	return r.Validate()
 }
 
-// Changes tells in words what makes next of r: what an administrator reads before signing.
+// Changes lists in words how next differs from r, for an administrator to read before signing.
 func (r Roster) Changes(next Roster) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, m := range r.Members {

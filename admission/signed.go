@@ -24,7 +24,7 @@ type Signed[T document] struct {
 
 // Signature is one peer's signature under a document.
 type Signature struct {
-	By        string `json:"by"`        // peer ID, which holds the key
+	By        string `json:"by"`        // peer ID, which includes the key
 	Signature []byte `json:"signature"` // Ed25519 (RFC 8032)
 }
 

@@ -101,7 +101,7 @@ func list(s []string) string {
 	return strings.Join(s, ", ")
 }
 
-// ErrUnknownFederation says that a site holds no roster of a federation yet.
+// ErrUnknownFederation is returned at a site that has no roster of a federation yet.
 var ErrUnknownFederation = errors.New("no roster of this federation is in force here")
 
 // Trusted is the file in which a site keeps the roster in force.
@@ -116,9 +116,9 @@ func (t Trusted) Read() (*Signed[Roster], error) {
 	return s, err
 }
 
-// Update puts next in force where Accept allows it. The first roster of a federation a person has
-// to vouch for: fingerprint is what the administrators told by another way, at least its first 32
-// digits; white space and case do not count. It is looked at whenever it is given.
+// Update puts next in force if Accept allows it. A person has to vouch for the first roster of a federation:
+// fingerprint is what the administrators sent by another channel, at least its first 32 digits, without regard to white
+// space and case. If given, it is always compared.
 func (t Trusted) Update(next *Signed[Roster], fingerprint string, now time.Time) error {
 	if err := vouched(next.Body, fingerprint); err != nil {
 		return err
