@@ -36,9 +36,9 @@ const (
 	Connecting = "connecting" // to the other members
 	Training   = "training"   // in a session with the others
 	Paused     = "paused"     // by Pause, by the window's end or by an error of the listener; Start goes on
-	Failed     = "failed"     // as OnError was told; Start tries again
+	Failed     = "failed"     // for the reason that OnError received; Start tries again
 	Done       = "done"       // the model is final: Predict uses it
-	Stopped    = "stopped"    // for good; the last state that a listener is told
+	Stopped    = "stopped"    // for good; the last state that a listener receives
 )
 
 // identityKey is where a Store has the device's key (identity.Identity.Marshal).
@@ -59,16 +59,16 @@ var (
 // from a Listener.
 type Device struct {
 	config Config
-	plan   *heddle.Plan // nil: none
+	plan   *heddle.Plan // (nil = none)
 	id     identity.Identity
 
 	mu         sync.Mutex
 	state      string
 	graph      *graph.Graph
 	interfaces []netip.Addr
-	allowed    func(string) bool // what the app last told
+	allowed    func(string) bool // by the last call of Allow
 	changed    chan struct{}     // closed when allowed changes
-	run        *run              // the latest; nil: none, or its end is known
+	run        *run              // the latest (nil = none, or its end is known)
 }
 
 // run is what goes on between Start and Pause.
@@ -113,7 +113,7 @@ func NewDevice(c *Config, s Store) (*Device, error) {
 	return d, nil
 }
 
-// ID returns the device's peer ID, by which a plan lists it.
+// ID returns the device's peer ID, as a plan lists it.
 func (d *Device) ID() string { return d.id.PeerID() }
 
 // State returns the device's state.
@@ -139,8 +139,8 @@ func (d *Device) SetGraph(g *Graph) error {
 	return nil
 }
 
-// SetInterfaces tells the IP addresses of the phone, with commas between, which Android hides from
-// libraries from version 11 on; nothing: the system is asked. It holds from the next session on.
+// SetInterfaces sets the IP addresses of the phone, separated by commas, from the next session on. Android hides them
+// from libraries from version 11 on. With an empty text the device asks the system.
 func (d *Device) SetInterfaces(text string) error {
 	all, err := addresses(text)
 	if err != nil {
@@ -152,7 +152,7 @@ func (d *Device) SetInterfaces(text string) error {
 	return nil
 }
 
-// Allow tells what the phone is doing: whether it is charging, whether its network is unmetered, and
+// Allow reports what the phone is doing: whether it is charging, whether its network is unmetered, and
 // whether nobody uses it. While this is less than the plan's phone_when the device waits, without a
 // connection and without timers. Before the first call nothing is allowed.
 func (d *Device) Allow(charging, unmetered, idle bool) {
@@ -283,7 +283,7 @@ func (d *Device) done() bool {
 	return err == nil
 }
 
-// enter changes the state, unless the device has been stopped, and tells the listener.
+// enter changes the state, unless the device has been stopped, and notifies the listener.
 func (d *Device) enter(r *run, state, detail string) {
 	d.mu.Lock()
 	if d.state == state && detail == "" || d.state == Stopped {
@@ -333,7 +333,7 @@ func (d *Device) work(r *run) {
 	}
 }
 
-// kindOf is what Listener.OnError is told of an error.
+// kindOf returns the kind of an error for Listener.OnError.
 func kindOf(err error) string {
 	var ours *heddle.InputError
 	var theirs *comm.PeerError
@@ -410,7 +410,7 @@ func (d *Device) finish() error {
 // model is the file of the model of the last run that was done.
 func (d *Device) model() string { return filepath.Join(d.config.directory, "model.safetensors") }
 
-// keep writes a final model, and what it says of own nodes.
+// keep writes a final model, and its logits for own nodes.
 func (d *Device) keep(o *heddle.Result) error {
 	own := o.Own[0].Logits
 	b := binary.LittleEndian.AppendUint32(nil, uint32(own.Cols))
@@ -427,7 +427,7 @@ func (d *Device) keep(o *heddle.Result) error {
 // little endian.
 const ownNote = "own"
 
-// heard passes on what the listener is told of an event.
+// heard passes an event on to the listener.
 func (d *Device) heard(r *run, e heddle.Event) {
 	switch e.Kind {
 	case train.Connection:
@@ -478,7 +478,7 @@ func (d *Device) end(why error) {
 	}
 }
 
-// Predictions are those of a model for the nodes of a graph.
+// Predictions are a model's predictions for the nodes of a graph.
 type Predictions struct{ of heddle.Predictions }
 
 // Predict computes, without any network, predictions of the last model that was done for all nodes of
@@ -546,7 +546,7 @@ func (p *Predictions) ClassOf(node int) (int, error) {
 	return p.of.Classes(node)[0], nil
 }
 
-// Probability returns that of a class for a node, in [0, 1].
+// Probability returns a node's probability of a class, in [0, 1].
 func (p *Predictions) Probability(node, class int) (float64, error) {
 	if err := p.has(node); err != nil {
 		return 0, err

@@ -2,19 +2,19 @@ package mobile
 
 import "sync"
 
-// events are what a listener has not been told yet. A slow listener holds nothing up: of rounds and
-// bytes it is told the latest ones.
+// events waits to be delivered to a listener. A slow listener delays nothing: it misses older rounds and counts of
+// bytes.
 type events struct {
-	to Listener // nil: nobody is told
+	to Listener // (nil = no listener)
 
 	mu    sync.Mutex
 	list  []listenerEvent
 	over  bool  // nothing is added any more
-	wrong error // of the listener, which is told nothing more
+	wrong error // returned by the listener, which is not called again
 	woken chan struct{}
 }
 
-// mostEvents bounds the events that wait: then the oldest one of a round or of bytes makes room.
+// mostEvents bounds the events that wait. Beyond it the oldest round or count of bytes is dropped.
 const mostEvents = 256
 
 type eventKind int
@@ -54,7 +54,7 @@ func (q *events) add(e listenerEvent) {
 	q.wake()
 }
 
-// close lets deliver end when it has told all that was added.
+// close lets deliver end once it has delivered everything.
 func (q *events) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,8 +76,8 @@ func (q *events) fault() error {
 	return q.wrong
 }
 
-// deliver tells the listener one event after the other. Its first error is the last call: stop is
-// told.
+// deliver calls the listener with one event after the other. After the listener's first error it calls stop and not
+// the listener.
 func (q *events) deliver(stop func()) {
 	for range q.woken {
 		for {

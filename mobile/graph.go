@@ -22,8 +22,8 @@ const (
 )
 
 // Graph is a small graph in the phone's memory, made row by row from the app's tables: contacts,
-// places, sessions. It is safe for use by several threads. What it holds leaves the phone only as the
-// plan says (docs/reference/what-leaves.md); names of nodes never do.
+// places, sessions. It is safe for use by several threads. Its contents leave the phone only
+// as the plan lists (docs/reference/what-leaves.md); names of nodes never do.
 type Graph struct {
 	features, classes int
 
@@ -31,14 +31,14 @@ type Graph struct {
 	names    map[string]int32
 	list     []string
 	x        []float32 // a row of features for each node
-	class    []int32   // −1: no label
+	class    []int32   // (−1 = no label)
 	split    []graph.Split
 	given    []bool // whether the app set the split
 	src, dst []int32
 }
 
-// NewGraph returns an empty graph whose nodes have so many features (1 to MaxFeatures) and one of so
-// many classes (2 to MaxClasses). Both must be the same at all members.
+// NewGraph returns an empty graph. Each node gets features numbers (1 to MaxFeatures) and may get one of the classes
+// (2 to MaxClasses). Both must be the same at all members.
 func NewGraph(features, classes int) (*Graph, error) {
 	if features < 1 || features > MaxFeatures {
 		return nil, fmt.Errorf("features must be 1 to %d (got %d)", MaxFeatures, features)
@@ -142,8 +142,8 @@ func (g *Graph) SetFeature(node, feature int, value float64) error {
 	return nil
 }
 
-// SetLabel sets a node's class, of [0, classes); −1: it has none. Of labelled nodes six in ten are
-// trained on, two validate and two test, unless SetUse says otherwise.
+// SetLabel sets a node's class in [0, classes), or −1 for none. Unless SetUse is called, six in ten labelled nodes
+// train, two validate and two test.
 func (g *Graph) SetLabel(node, class int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

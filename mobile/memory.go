@@ -7,16 +7,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// What the Go heap may grow to before the garbage collector works harder, and keeps below where it can: systems end
-// apps in the background by their memory. Training on 10,000 nodes in a single closed form keeps about 20 MiB.
+// The soft limit of the Go heap, since systems end background apps that use much memory. Training on 10,000 nodes in a
+// single closed form keeps about 20 MiB.
 const (
 	smallHeap = 30 << 20
-	smallSize = 10_000  // nodes, up to which that holds
-	nodeHeap  = 3 << 10 // for each node more
+	smallSize = 10_000  // nodes for which smallHeap suffices
+	nodeHeap  = 3 << 10 // for each further node
 )
 
-// limitMemory sets the soft limit of this process's Go heap for training on a graph. A lower one that the app has set
-// stays, and so does that of a larger graph.
+// limitMemory sets the soft limit of this process's Go heap for training on a graph. It keeps a lower
+// limit that the app has set, and the limit of a larger graph.
 func limitMemory(g *graph.Graph) {
 	if g == nil {
 		return

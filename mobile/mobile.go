@@ -4,10 +4,10 @@
 // A leaf sends shares of its numbers to the plan's sites, which admit it by what SetEvidence has, and
 // has no connection to other phones.
 //
-// The app keeps three things: a directory, a Store that guards the device's key, and the plan, which
-// it must have from a place that it trusts. It tells the device what the phone is doing (Allow); the
-// plan says when that suffices (phone_when). A run lasts over many windows in which the system lets
-// the app work: Start goes on where the last one ended, also after the process was killed.
+// The app keeps three things: a directory, a Store that guards the device's key, and the plan, from a source that it
+// trusts. It reports to the device what the phone is doing (Allow); the plan sets when that suffices (phone_when). A run
+// lasts over many windows in which the system lets the app work: Start continues where the last window ended, also
+// after the process was killed.
 //
 //	graph → Device.SetGraph → Start … Pause … Start → Predict
 //
@@ -31,20 +31,19 @@ import (
 	"github.com/heddle-gnn/heddle/leaf"
 )
 
-// Listener is told what a device does. Its methods are called one at a time, on a thread of the
-// library, and may call the device. An error (in Java an exception) ends the run as Pause does; the
-// next Start returns it.
+// Listener receives what a device does. The library calls its methods one at a time, on a thread of its own; they may
+// call the device. An error (in Java an exception) ends the run as Pause does; the next Start returns it.
 type Listener interface {
-	// OnState is told each new state, one of those that Device.State names, and a sentence for
-	// people, or nothing; the same state again with each warning.
+	// OnState receives each new state, as Device.State returns it, and a sentence for people or an empty text. Each
+	// warning repeats the present state.
 	OnState(state, detail string) error
-	// OnRound is told the end of a round: how many of at most so many are done, and loss and metric
-	// over the validation labels of all members, NaN where a round has none.
+	// OnRound is called after a round: done of at most total rounds are over. loss and metric are over the validation
+	// labels of all members, or NaN.
 	OnRound(done, total int, loss, metric float64) error
-	// OnBytes is told how many bytes this device has sent for the run, without headers.
+	// OnBytes receives the bytes that this device has sent for the run, without headers.
 	OnBytes(sent int64) error
-	// OnError is told why a run failed: kind is "input" if plan or graph are at fault, "peer" if
-	// another member is, else "run".
+	// OnError receives why a run failed: kind is "input" for a fault of plan or graph, "peer" for a fault of another
+	// member, else "run".
 	OnError(kind, text string) error
 }
 
@@ -57,12 +56,12 @@ type Store interface {
 	Put(key string, value []byte) error
 }
 
-// Config says how a Device takes part. It may be changed until NewDevice.
+// Config configures how a Device takes part. It may be changed until NewDevice.
 type Config struct {
 	directory   string
 	plan        []byte
 	interfaces  []netip.Addr
-	listen      []string // empty, not nil: the device only dials out
+	listen      []string // (empty, not nil = the device only dials out)
 	lan         bool
 	evidence    []byte
 	roster      []byte
@@ -73,18 +72,17 @@ type Config struct {
 
 // Defaults of a Config.
 const (
-	defaultWindow = 9 * time.Minute // the systems give ten minutes, of which the last one is for leaving
+	defaultWindow = 9 * time.Minute // the systems give ten minutes; the last one is for leaving
 	defaultWait   = 5 * time.Minute
 )
 
-// NewConfig returns the configuration of a device that keeps its runs in a directory of its own,
-// private to the app.
+// NewConfig returns the configuration of a device that keeps its runs in directory. No other device or app may use it.
 func NewConfig(directory string) *Config {
 	return &Config{directory: directory, listen: []string{}, window: defaultWindow, wait: defaultWait}
 }
 
 // SetPlan sets the plan file (YAML), the same as at all other members. A device without one can only
-// tell its ID and predict.
+// return its ID and predict.
 func (c *Config) SetPlan(text []byte) { c.plan = []byte(string(text)) }
 
 // SetLAN makes the device search its local network for other members by mDNS, and listen there: this
@@ -92,12 +90,12 @@ func (c *Config) SetPlan(text []byte) { c.plan = []byte(string(text)) }
 // search needs, and Start fails.
 func (c *Config) SetLAN(on bool) { c.lan = on }
 
-// SetEvidence sets what the device shows the sites of itself where it is a leaf: an invitation, or the
-// verdict of the platform (Play Integrity, App Attest), as their rules ask; at most 64 KiB.
+// SetEvidence sets what a leaf shows the sites to be admitted: an invitation, or the verdict of the platform (Play
+// Integrity, App Attest), as their rules ask; at most 64 KiB.
 func (c *Config) SetEvidence(evidence []byte) { c.evidence = []byte(string(evidence)) }
 
-// SetListen makes the device listen on a multiaddress, as /ip4/0.0.0.0/udp/4001/quic-v1; nothing: it
-// only dials out, as by default.
+// SetListen makes the device listen on a multiaddress, as /ip4/0.0.0.0/udp/4001/quic-v1. With an empty address, the
+// default, it only dials out.
 func (c *Config) SetListen(address string) {
 	c.listen = []string{}
 	if address != "" {
@@ -105,7 +103,7 @@ func (c *Config) SetListen(address string) {
 	}
 }
 
-// SetWindow sets how many seconds after Start the device pauses by itself; 0: never. The default is
+// SetWindow sets how many seconds after Start the device pauses by itself (0 = never). The default is
 // nine minutes, as WorkManager and BGProcessingTask end work after ten.
 func (c *Config) SetWindow(seconds int) { c.window = time.Duration(seconds) * time.Second }
 

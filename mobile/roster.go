@@ -10,11 +10,11 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// SetRoster sets the federation's roster, a file that its administrators have signed: a plan with a
-// member that the roster does not admit is refused. The first roster of a device needs its fingerprint,
-// at least 32 digits of it, which the app has from where it has its own code; a later one must be signed by
-// a quorum of those whom the one before names, and the fingerprint is not looked at. So plans and rosters
-// may come from anywhere. A device that has had a roster refuses plans by it ever after.
+// SetRoster sets the federation's roster, a file that its administrators have signed. The device then refuses a plan
+// with a member that the roster does not admit, in this and later processes. The first roster of a device needs its
+// fingerprint, at least 32 digits, from the same source as the app's code. A quorum of the administrators that the
+// roster before lists must have signed a later one; its fingerprint is ignored. So plans and rosters may come from
+// anywhere.
 func (c *Config) SetRoster(text []byte, fingerprint string) {
 	c.roster, c.fingerprint = []byte(string(text)), fingerprint
 }
@@ -29,10 +29,10 @@ func (c *Config) update(now time.Time) error {
 	if len(c.roster) == 0 {
 		return nil
 	}
-	told := c.fingerprint
+	fingerprint := c.fingerprint
 	switch _, err := c.trusted().Read(); {
 	case err == nil:
-		told = ""
+		fingerprint = ""
 	case !errors.Is(err, admission.ErrUnknownFederation):
 		return err
 	}
@@ -47,10 +47,10 @@ func (c *Config) update(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	return c.trusted().Update(next, told, now)
+	return c.trusted().Update(next, fingerprint, now)
 }
 
-// admits returns why the roster in force does not admit the plan's members; nil where there is none.
+// admits returns why the roster in force does not admit the plan's members, or nil, also without a roster.
 func (d *Device) admits(now time.Time) error {
 	in, err := d.config.trusted().Read()
 	if errors.Is(err, admission.ErrUnknownFederation) {

@@ -1,4 +1,4 @@
-// Package bind holds what turns package mobile into a library for apps: gobind, at a version of its own.
+// Package bind imports what turns package mobile into a library for apps: gobind, at its own version.
 package bind
 
 import (
