@@ -2,10 +2,12 @@
 // peers exchange rows of boundary nodes once more, as they did while they trained, and learn no parameter. A graph on
 // one machine is a group of one.
 //
-// The forward pass of a model of layers is written here, and that of class means in nn/closed. Training has its own
-// walks through the same layers (nn.Forward), which keep for the gradient what is only passed on here: fullbatch walks
-// over blocks of rows in an order that fixes the sum's bits, minibatch over sampled blocks, and retexo trains one layer
-// at a time on rows that stay.
+// This package has the forward pass of a model of layers; nn/closed has the forward pass of class means. Each trainer
+// has its own walk through the same layers (nn.Forward), because it keeps for the gradient what is only passed on here:
+// fullbatch walks over blocks of rows in an order that fixes the sum's bits, minibatch over sampled blocks, and retexo
+// trains one layer at a time on rows that stay.
+//
+// Letters in comments: N nodes, C classes, H hidden.
 //
 // Letters in comments: N nodes, C classes, H hidden.
 package infer
@@ -28,18 +30,18 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Config says how the peers compute predictions together. All must have the same one.
+// Config is how the peers compute predictions together. All peers must have the same Config.
 type Config struct {
-	Draw     train.Draw  // of the training run: says which training nodes validated where no node was marked for it
-	Rows     wire.Coding // of rows that travel
+	Draw     train.Draw  // the training run's: it chose the nodes that validate if the data marked none
+	Rows     wire.Coding // format of the rows that are sent
 	Exchange string      // one of train.Exchanges
-	// Layerwise: what travels is each layer's input, as in layer-wise training. Else it is what the layer makes of its
-	// input before it aggregates, where that is narrower.
+	// Layerwise sends each layer's input, as layer-wise training does. Else a peer sends what the layer makes of its
+	// input before it aggregates, if that is narrower.
 	Layerwise bool
 	Metric    eval.Metric // of the test nodes
 
-	Calibration eval.Temperatures // by which logits are divided before Cuts
-	Cuts        eval.Cuts         // from which on classes are predicted
+	Calibration eval.Temperatures // divide the logits before Cuts
+	Cuts        eval.Cuts         // thresholds from which classes are predicted
 	Ordered     bool              // classes are in order: the median of the probabilities is predicted
 	First       bool              // class 0 is the positive one of two
 }
@@ -59,23 +61,23 @@ type run struct {
 	ctx     context.Context
 	whole   bool // one graph at hand: no row is weighed by its owner first
 	model   *nn.Model
-	shard   *shard.Shard // with the split by which the model was trained
+	shard   *shard.Shard // with the split used in training
 	view    train.GraphView
 	group   *comm.Group
 	sums    comm.Reducer
 	sender  *train.Sender
 	labels  train.LabelCounts // of all peers; of models that read labels
-	covers  *train.Covers     // nil: not yet agreed
+	covers  *train.Covers     // nil until the peers have agreed
 	degrees bool              // whether the peers have exchanged degrees
 	hidden  mat.Dense
 }
 
-// Run computes the predictions of m for the nodes of s. Rows travel over g, sums through r. A failed peer is a
-// *comm.PeerError; a shard that does not fit the model is another error, which Fits returns before a connection is
-// made.
+// Run computes the predictions of m for the nodes of s. It sends rows over g and sums over r. If a peer fails, the
+// error is a *comm.PeerError; if the shard does not fit the model, it is another error, which Fits returns before any
+// connection is made.
 //
-// Hidden rows are those that the last head reads; where the last layer has no head, the input of that layer; where that
-// is the only layer, its own row and its aggregate, as far as it reads them, side by side; of a closed form, the
+// Answer.Hidden has the rows that the last head reads. If the last layer has no head, they are its input; if it is the
+// only layer, its own row and its aggregate, as far as it reads them, side by side. For a closed form they are the
 // columns of the last round's regression.
 func Run(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) (*Answer, error) {
 	if m.Decoder != nil {
@@ -142,8 +144,8 @@ func newRun(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.
 		sender: train.NewSender(g, s, c.Rows)}
 }
 
-// NoRows returns why a model file says nothing of nodes that have the features x, or nil: of nodes without features
-// encoder embedding knows the learned rows alone, which their owners hold and the file lacks.
+// NoRows returns why a model file cannot predict for nodes with features x, or nil if it can. A model with encoder
+// embedding has learned rows instead of features: their owners keep the rows, and the file lacks them.
 func NoRows(m *nn.Model, x graph.Features) error {
 	if m.Spec.Encoder.Kind != "embedding" || m.Spec.Reads(x).Cols() == x.Cols() {
 		return nil
@@ -153,7 +155,7 @@ func NoRows(m *nn.Model, x graph.Features) error {
 		"has the predictions")
 }
 
-// Fits returns why the layers of m cannot be applied to s, together with other peers; nil: they can.
+// Fits returns why the layers of m cannot be applied to s together with other peers, or nil if they can.
 func Fits(m *nn.Model, s *shard.Shard) error {
 	errs := append(faults(m, s), NoRows(m, s.X))
 	if c := m.Spec.Closed; c != nil && c.Own > 0 {
@@ -224,7 +226,7 @@ func (p *run) learnSplit() (err error) {
 	return nil
 }
 
-// Bins is the resolution of AUC and AP in the result of a model, that of its training.
+// Bins returns the number of bins of AUC and AP in the result of a model, the same as in its training.
 func Bins(spec nn.Spec) int {
 	if spec.Closed != nil {
 		return 1024

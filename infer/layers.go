@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// logits computes those of own nodes: the forward pass of every model, over a group of peers or one graph.
+// logits computes the logits of own nodes: the forward pass of every model, over a group of peers or one graph.
 func (p *run) logits() (logits mat.Dense, err error) {
 	m, s := p.model, p.shard
 	if m.Closed != nil {
@@ -115,7 +115,8 @@ func (p *run) learnDegrees() (err error) {
 	return err
 }
 
-// byInput computes layer k as layer-wise training does: each layer's input travels, and once more for each further hop.
+// byInput computes layer k as layer-wise training does: it sends each layer's input, then the aggregate before each
+// further hop.
 func (p *run) byInput(k int, x graph.Features) (mat.Dense, error) {
 	ctx, l, s := p.ctx, p.model.Layers[k], p.shard
 	in := nn.Input{X: x, Nodes: s.Global[:s.Owned]}
@@ -148,8 +149,8 @@ func (p *run) byInput(k int, x graph.Features) (mat.Dense, error) {
 	return h, nil
 }
 
-// fetchRows returns what a hop of layer k sums, of the rows x of own nodes and those of the others, and the edges over
-// it. mixed, the same at all peers, says that the layer's input is sparse.
+// fetchRows returns the rows that a hop of layer k sums and the edges over them. The rows are x, of own nodes, and the
+// rows of other peers. mixed, the same at all peers, reports that the layer's input is sparse.
 func (p *run) fetchRows(k, hop int, x graph.Features, mixed bool) (src graph.Features, edges *graph.CSR, err error) {
 	l := p.model.Layers[k]
 	if l.Edges == graph.GCN && mixed {
@@ -179,16 +180,16 @@ func (p *run) keepBlock(k int, in nn.Input) {
 	p.hidden = l.Reads(in)
 }
 
-// sendsInput reports whether the input of layer k travels although it is not trained layer-wise: where nothing comes
-// before the aggregate, or the layer's aggregate is among the hidden rows.
+// sendsInput reports whether the input of layer k is sent although it is not trained layer-wise. It is sent if nothing
+// comes before the aggregate, or if the layer's aggregate is among the hidden rows.
 func sendsInput(m *nn.Model, k int, sparse bool) bool {
 	l := m.Layers[k]
 	only := len(m.Layers) == 1 && l.Head == nil
 	return l.Conv.Agg == nil || only && l.Frozen() || sparse && l.Conv.Pre == nil && (l.Conv.Nbr == nil || !l.Sums())
 }
 
-// SentWidth returns how many numbers of a row travel for layer k of m in each hop; 0: no row does. sparse says that
-// nodes have sparse features.
+// SentWidth returns how many numbers of a row are sent for layer k of m in each hop (0 = no row is sent). sparse
+// reports that nodes have sparse features.
 func (c Config) SentWidth(m *nn.Model, k int, sparse bool) int {
 	l := m.Layers[k]
 	sparse = sparse && k == 0 && m.Spec.Encoder.Kind == "raw"
@@ -205,8 +206,8 @@ func (c Config) SentWidth(m *nn.Model, k int, sparse bool) int {
 	return l.SentWidth()
 }
 
-// byPhases computes layer k as training of all layers at once does: what travels is what the layer makes of its input
-// before it aggregates.
+// byPhases computes layer k as training of all layers at once does: it sends what the layer makes of its input before
+// it aggregates.
 func (p *run) byPhases(k int, x graph.Features) (mat.Dense, error) {
 	l, s, v := p.model.Layers[k], p.shard, &p.view
 	if l.Edges == graph.GCN {

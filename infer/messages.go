@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Messages returns what each peer sends when all compute predictions by m together. sparse says that nodes have sparse
-// features.
+// Messages returns what each peer sends when all peers compute predictions with m together. sparse reports that nodes
+// have sparse features.
 func (c Config) Messages(m *nn.Model, sparse bool, members train.Members) *train.Messages {
 	l, s := train.NewMessages(members), m.Spec
 	if train, val := s.ReadsLabels(); train || val {

@@ -16,7 +16,7 @@ import (
 type Predictions struct {
 	Logits mat.Dense // nodes × classes; of a regression nodes × targets, in the units of the data
 
-	Warning string // what the model reads and the nodes lack, in a sentence (nn.Spec.Unlabelled); empty: nothing
+	Warning string // names what the model reads and the nodes lack (nn.Spec.Unlabelled), or is empty
 
 	kind         graph.TargetKind
 	temperatures eval.Temperatures // that divide logits for probabilities
@@ -31,13 +31,13 @@ func (p Predictions) By(card modelfile.Card) Predictions {
 	return p
 }
 
-// Of returns p, of which only Logits were kept, as predictions of m.
+// Of returns p as predictions of m. p may have kept only its Logits.
 func (p Predictions) Of(m *nn.Model) Predictions {
 	p.kind = m.Spec.Kind()
 	return p
 }
 
-// PredictionsOf returns the predictions that m's output stands for.
+// PredictionsOf returns m's predictions for its output logits, in the units of the data.
 func PredictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 	if !logits.Empty() {
 		logits = graph.Restored(logits, m.Spec.Units)
@@ -78,8 +78,8 @@ func (p Predictions) Classes(i int) (classes []int) {
 	return []int{best}
 }
 
-// Probabilities returns that of each class for node i, [C], calibrated by the card's temperatures: by softmax, or, if a
-// node may have several classes, by the sigmoid.
+// Probabilities returns the probability of each class for node i, [C], calibrated by the card's temperatures: the
+// softmax, or the sigmoid if a node may have several classes.
 func (p Predictions) Probabilities(i int) []float64 {
 	row := p.Logits.Row(i)
 	out := make([]float64, len(row))
@@ -87,7 +87,7 @@ func (p Predictions) Probabilities(i int) []float64 {
 	return out
 }
 
-// Kind returns what is predicted. Of graph.Numbers the Logits are the predictions, and there are no classes.
+// Kind returns what is predicted. For graph.Numbers the Logits are the predictions, and there are no classes.
 func (p Predictions) Kind() graph.TargetKind { return p.kind }
 
 // Score returns a metric over the test nodes of g and the number of these nodes. The

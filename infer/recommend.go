@@ -68,10 +68,10 @@ func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, 
 	return all, nil
 }
 
-// knownLinks are those of one relation.
+// knownLinks are the known links of one relation.
 type knownLinks struct {
 	of   [2]*graph.CSR // in the relation's direction and against it
-	kind []uint8       // of the nodes; nil: they have no types
+	kind []uint8       // of the nodes, or nil if they have no types
 	ends [][]bool      // [T][T] whether links join the types
 }
 
@@ -122,8 +122,8 @@ func (l knownLinks) without(i, relation int32) (all []nn.Pair) {
 	return all
 }
 
-// Together returns the k best new links of wanted nodes of s by a model of links, whose other ends may be those of
-// other peers: of their rows those travel that c, by which the peers train, lets travel. All peers call it.
+// Together returns the k best new links of wanted nodes of s by a model of links. The other end of a link may be a node
+// of another peer, which sends the rows that by, the settings of its training, permits. All peers call it.
 func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *shard.Shard, g *comm.Group,
 	r comm.Reducer, wanted []links.Wanted, k int) (all []links.NewLink, err error) {
 	if m.Decoder == nil {
@@ -139,8 +139,8 @@ func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *sh
 	return all, err
 }
 
-// Wants returns the links that a site wants: of each of some nodes of s under a relation, or under each of m where it
-// is empty. An error says why m cannot recommend them.
+// Wants returns the links that a site wants: for each of the nodes under relation, or under every relation of m if
+// relation is empty. The error gives why m cannot recommend them.
 func Wants(m *nn.Model, s *shard.Shard, nodes []int32, relation string) (wanted []links.Wanted, err error) {
 	if m.Decoder == nil {
 		return nil, notLinks(m)
