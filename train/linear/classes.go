@@ -8,10 +8,10 @@ import (
 	hmat "github.com/heddle-gnn/heddle/mat"
 )
 
-// Means maps features to one column a class by diagonal linear discriminant analysis with a shrunken
-// variance (Tibshirani, Hastie, Narasimhan and Chu, PNAS 2002): with D = diag(s/mean(s) + shrink), s
-// the sums of squares by column, m the mean of a class and t/N that of all nodes, column c of the map
-// is D⁻¹(m_c − t/N). What leaves a peer are its parts of sums: 2F numbers once, F·C for each map.
+// Means maps features to one column per class by diagonal linear discriminant analysis with a shrunken variance
+// (Tibshirani, Hastie, Narasimhan and Chu, PNAS 2002). Let D = diag(s/mean(s) + shrink), s the sums of squares by
+// column, m_c the mean of class c and t/N the mean of all nodes; then column c of the map is D⁻¹(m_c − t/N). A peer
+// sends only its parts of sums: 2F numbers once, and F·C for each map.
 type Means struct {
 	Inverse []float32 // [F] D⁻¹
 	Centre  []float32 // [F] t/N
@@ -23,7 +23,7 @@ type Means struct {
 // rare is the variance, in units of the mean, below which Sums does not raise a column further.
 const rare = 0.05
 
-// NewMeans returns the means of features x, N×F, of which Agree must be told the statistics.
+// NewMeans returns the means of features x, N×F. Agree must get their statistics before Sums is used.
 func NewMeans(x graph.Features) *Means { return &Means{x: newProducts(x)} }
 
 // Statistics returns this peer's part of the sum and of the sum of squares of each column, F×2, over
@@ -77,8 +77,8 @@ func (m *Means) Agree(stats hmat.Dense, n, shrink float64) {
 	}
 }
 
-// Sums returns this peer's part of XᵀP, F×C, each row times a factor that Map and ResidualMap take
-// out again. P, N×C, says how much each node counts to each class.
+// Sums returns this peer's part of XᵀP, F×C, each row times a factor that Map and ResidualMap take out again. P, N×C,
+// is the weight of each node in each class.
 func (m *Means) Sums(p hmat.Dense) hmat.Dense {
 	y := hmat.New(m.x.x.Cols(), p.Cols)
 	if t := m.x.t; t != nil {
@@ -97,8 +97,8 @@ func (m *Means) Scale(sums hmat.Dense) {
 	}
 }
 
-// Map returns the map of the class means, F×C, from the sum of all peers' Sums and of the columns of
-// P. A class of which n is 0 has a column of zeros.
+// Map returns the map of the class means, F×C, from the sum of all peers' Sums and of the columns of P. If n of a class
+// is 0, its column is zeros.
 func (m *Means) Map(sums hmat.Dense, n []float64) hmat.Dense {
 	u := hmat.New(sums.Rows, sums.Cols)
 	for j := range u.Rows {

@@ -11,7 +11,7 @@ const MaxComponents = 1 << 10
 // MaxRidge bounds the columns of a closed form: the Gram matrix has their square of numbers.
 const MaxRidge = 1 << 13
 
-// What a solution may cost at each peer. The rate is that of gonum's products on one core of a small server.
+// What a solution may cost at each peer. gonum's products reach this rate on one core of a small server.
 const (
 	flopsPerSecond = 5e9
 	longSolve      = 10 * time.Second
@@ -19,7 +19,7 @@ const (
 	manyBytes      = 32 << 20
 )
 
-// Cost is what a closed form takes at each peer whatever its rows are, known before anything travels.
+// Cost is what a closed form takes at each peer whatever its rows are, known before anything is sent.
 type Cost struct {
 	what, instead string
 	fault         error
@@ -40,8 +40,8 @@ func RidgeCost(d, c, lambdas int) Cost {
 	return cost
 }
 
-// ComponentsCost returns the cost of Components with f features, k components and that many passes, one more of which
-// finds the peer's own components.
+// ComponentsCost returns the cost of Components with f features, k components and the given passes. One more pass finds
+// the peer's own components.
 func ComponentsCost(f, k, passes int) Cost {
 	rows, w := float64(f), float64(min(k+oversample, f))
 	cost := Cost{what: fmt.Sprintf("encoder pca:%d over %d features", k, f), instead: "fewer components or passes",
@@ -54,12 +54,12 @@ func ComponentsCost(f, k, passes int) Cost {
 	return cost
 }
 
-// took is an estimate; what is refused anyway may take longer than a Duration holds.
+// took is an estimate. Its bound keeps the time of a refused solution within the range of a Duration.
 func (c Cost) took() time.Duration {
 	return time.Duration(min(c.flops/flopsPerSecond, 1e6) * float64(time.Second))
 }
 
-// Err refuses what no site would wait for; nil: it is not refused.
+// Err returns an error if a solution would take longer than any site waits, else nil.
 func (c Cost) Err() error {
 	if c.fault != nil || c.took() <= longestSolve {
 		return c.fault
@@ -68,7 +68,7 @@ func (c Cost) Err() error {
 		c.took().Round(time.Second), longestSolve, c.instead)
 }
 
-// Warning says what a solution costs that takes long or sends much; empty: it does neither.
+// Warning returns the cost of a solution that takes long or sends much, or an empty text if it does neither.
 func (c Cost) Warning() string {
 	if c.took() < longSolve && c.sent < manyBytes {
 		return ""

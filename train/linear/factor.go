@@ -22,7 +22,7 @@ const (
 	qrRest    = 128 // columns that those two leave to unblocked code
 )
 
-// cholesky replaces the upper triangle of a by that of R, a = RᵀR. ok is false where a is not positive definite.
+// cholesky replaces the upper triangle of a by R's, a = RᵀR. ok is false if a is not positive definite.
 func cholesky(ctx context.Context, a blas64.Symmetric) (ok bool, err error) {
 	at := func(i, j, rows, cols int) blas64.General {
 		return blas64.General{Rows: rows, Cols: cols, Stride: a.Stride, Data: a.Data[i*a.Stride+j:]}
@@ -55,7 +55,7 @@ func cholesky(ctx context.Context, a blas64.Symmetric) (ok bool, err error) {
 	return true, nil
 }
 
-// solveCholesky replaces x by the solution of RᵀRy = x. The upper triangle of r is that of R.
+// solveCholesky replaces x by the solution y of RᵀRy = x. The upper triangle of r is R's.
 func solveCholesky(ctx context.Context, r blas64.Symmetric, x blas64.General) error {
 	t := blas64.Triangular{N: r.N, Stride: r.Stride, Data: r.Data, Uplo: blas.Upper, Diag: blas.NonUnit}
 	for j := 0; j < x.Cols; j += solveCols {
@@ -118,8 +118,8 @@ func clearAbove(a blas64.General, lo, hi int) {
 	}
 }
 
-// eigenvectors replaces the symmetric a, w×w, of which it reads the upper triangle, by its eigenvectors, one a column,
-// in the order of ascending eigenvalues. ok is false where they were not found.
+// eigenvectors replaces the symmetric a, w×w, by its eigenvectors, one per column, in the order of ascending
+// eigenvalues. It reads the upper triangle. ok is false if they were not found.
 func eigenvectors(ctx context.Context, a blas64.Symmetric) (ok bool, err error) {
 	var impl lapackgonum.Implementation
 	w, size := a.N, make([]float64, 1)

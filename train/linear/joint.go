@@ -18,7 +18,7 @@ type Joint struct {
 	Weight    float64   // of all rows together
 	Squares   []float64 // [C] Σ w·y² of all peers
 	Exclusive bool      // the targets of each row add up to 1
-	Numbers   bool      // the targets are numbers, and those of all rows add up to 0
+	Numbers   bool      // the targets are numbers that add up to 0 over all rows
 
 	RestWeight float64   // Weight of all peers but this one
 	Rest       []float64 // [C] Squares of all peers but this one
@@ -29,8 +29,9 @@ type Joint struct {
 	Apart float64
 }
 
-// NewJoint returns what is known of a regression's targets where all peers have labelled training nodes with so many of
-// each class, and this one has own; weight is that of a label of each class, nil: 1, and of several classes 1.
+// NewJoint returns what is known of a regression's targets. classes are the counts of each class among the labelled
+// training nodes of all peers; own are this peer's labels. weight is the weight of a label of each class (nil = 1); it
+// is 1 if a node may have several classes.
 func NewJoint(classes []float64, labelled float64, own graph.Labels, weight []float32) Joint {
 	if own.Kind() == graph.Numbers {
 		return numbersJoint(labelled, own)
@@ -203,8 +204,8 @@ func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
 	return nil
 }
 
-// PartLimit returns what another peer's Part for the last k columns may be, where the squares of column j over the rows
-// of the others add up to at most squares[j], and those of target o to at most targets[o].
+// PartLimit returns what another peer's Part for the last k columns may be. Over the rows of the others, the squares of
+// column j add up to at most squares[j] and the squares of target o to at most targets[o].
 func PartLimit(k int, squares, targets []float64) func(i int) comm.Limit {
 	d := len(squares)
 	before := triangle(d - k)

@@ -13,10 +13,9 @@ import (
 	hmat "github.com/heddle-gnn/heddle/mat"
 )
 
-// Normal holds the normal equations of regressions on columns that come in blocks: once the products
-// of all columns with one another and with the targets are summed over the peers, a regression on any
-// subset of them is solved at home. Column 0 is the constant, which every regression has and none
-// penalises.
+// Normal has the normal equations of regressions on columns that come in blocks. Once the peers have summed the
+// products of all columns with one another and with the targets, each solves a regression on any subset of columns at
+// home. Column 0 is the constant: every regression has it and none penalises it.
 type Normal struct {
 	gram  [][]float64 // row i: the products of column i with columns 0 to i
 	cross [][]float64 // [D] products with the C targets
@@ -111,11 +110,10 @@ func (n Normal) Predicted(columns []int, w hmat.Dense) (mean, deviation []float6
 	return mean, deviation
 }
 
-// Solve returns, for each λ, the weights, (len(columns)+1)×C, of the regression on the given columns
-// that minimises Σ w‖zW − y‖² + λ·Σ_j v_j‖W_j‖², v_j the variance of column j times the count of nodes:
-// the penalty of columns that were standardised first (Hoerl and Kennard 1970; by Cholesky in
-// float64). The last row is that of the constant. A λ that is too small for the precision of the sums
-// has the weights of the next larger one.
+// Solve returns, for each λ, the weights, (len(columns)+1)×C, of the regression on the given columns that minimises Σ
+// w‖zW − y‖² + λ·Σ_j v_j‖W_j‖², v_j the variance of column j times the count of nodes: the penalty of columns that were
+// standardised first (Hoerl and Kennard 1970; by Cholesky in float64). The last row is the constant's. A λ that is too
+// small for the precision of the sums has the weights of the next larger one.
 func (n Normal) Solve(ctx context.Context, columns []int, lambdas []float64) ([]hmat.Dense, error) {
 	d, c, count := len(columns), len(n.cross[0]), n.gram[0][0]
 	if !(count > 0) {
@@ -174,7 +172,7 @@ func (n Normal) Solve(ctx context.Context, columns []int, lambdas []float64) ([]
 }
 
 // penalised solves (gram + λ)·w = cross; gram has the upper triangle. A column without variance has a
-// diagonal of 0: its weight is 0. ok is false where λ is too small.
+// diagonal of 0, and its weight is 0. ok is false if λ is too small.
 func penalised(ctx context.Context, gram blas64.Symmetric, cross blas64.General,
 	lambda float64) (w blas64.General, ok bool, err error) {
 	w = cross

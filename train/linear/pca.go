@@ -27,11 +27,10 @@ const oversample = 8
 // directions (spherical components: Locantore et al., Test 1999), so that no row, and no peer by long
 // ones, decides more than another; encoded rows have length 1 in any case.
 //
-// It returns an F×K matrix with orthonormal columns, the same bits on every peer, whose column
-// signs are fixed. Each of passes reductions, a step of id each, has F·(K+8) numbers; a last one,
-// of another kind, has (K+8)². Their numbers travel as so many bits (comm.Contribution.Bits), on a
-// grid a column. The other peers have so many rows at most: sums that those cannot have, and
-// components that are far from this peer's rows, are comm.ErrRefused.
+// It returns an F×K matrix with orthonormal columns, the same bits on every peer, whose column signs are fixed. Each of
+// passes reductions, a step of id each, has F·(K+8) numbers; a last one, of another kind, has (K+8)². Their numbers are
+// sent in the given bits (comm.Contribution.Bits), on one grid per column. others is the most rows that the other peers
+// have. Sums that such rows cannot have, and components that are far from this peer's rows, are comm.ErrRefused.
 func Components(
 	ctx context.Context, r comm.Reducer, id comm.ReduceID, x graph.Features, others float64, k, passes, bits int,
 	key rng.Key,
@@ -247,7 +246,7 @@ func fixSigns(v hmat.Dense) {
 
 func abs(x float32) float32 { return float32(math.Abs(float64(x))) }
 
-// unitRows returns x with rows of length 1, but for those of zeros.
+// unitRows returns x with rows of length 1; rows of zeros stay.
 func unitRows(x graph.Features) graph.Features {
 	scale := func(dst, row []float32) {
 		square := 0.0

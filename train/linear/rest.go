@@ -79,7 +79,7 @@ func (r Rest) SumsLimit(m *Means, n []float64, columns int, most float64) func(i
 	}
 }
 
-// CheckSums returns an error unless sums of all peers, less this one's own, may be those of such P.
+// CheckSums returns an error unless the sums of all peers, less this one's own, may come from a P as in SumsLimit.
 func (r Rest) CheckSums(m *Means, sums, own hmat.Dense, n []float64, most float64, apart []float64) error {
 	if math.IsInf(r.Length, 1) {
 		return nil // the limit of each number is all that is known

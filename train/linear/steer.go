@@ -10,8 +10,8 @@ import (
 	hmat "github.com/heddle-gnn/heddle/mat"
 )
 
-// What the other peers, of so many rows of length 1 at most, may add to the sums of Components. G is the Gram matrix of
-// their rows: its trace is at most their number.
+// What the other peers may add to the sums of Components. Each of their rows has length 1 at most. G is the Gram matrix
+// of their rows: its trace is at most their number.
 
 // lengths returns the length of each column.
 func lengths(q hmat.Dense) []float64 {
@@ -106,15 +106,15 @@ func checkProjected(ctx context.Context, all, own hmat.Dense, mine, rows float64
 
 const (
 	leastOwn   = 8  // components of this peer's own, below which they say nothing
-	rowsEach   = 32 // that a component of its own takes: those of few rows are rows
+	rowsEach   = 32 // rows for each component of its own: components of few rows are the rows themselves
 	lessKept   = 4  // how many times less of this peer's features than its own the components may keep, or
 	lessSpread = 4  // how many times fewer columns they may lie on
 )
 
-// checkComponents refuses components that one peer has steered, within the limits above: each of them lies on few
-// columns, so that the rows that this peer sends would show these, where its own lie on many; and they keep little of
-// its rows, where its own keep much. Either of the two alone can be in the data of the others. This is no inequality
-// that holds for any data, but a threshold.
+// checkComponents refuses components that one peer has steered, within the limits above. Steered components lie on few
+// columns, so that the rows that this peer sends would show these, although its own components lie on many; and they
+// keep little of its rows, although its own keep much. Either one may come from the data of the others. This is a
+// threshold, not an inequality that is true for any data.
 func (p products) checkComponents(ctx context.Context, v hmat.Dense, key rng.Key) error {
 	f, k := v.Rows, min(v.Cols, p.x.Rows()/rowsEach)
 	if k < leastOwn || 2*v.Cols >= f {
@@ -144,7 +144,7 @@ func (p products) checkComponents(ctx context.Context, v hmat.Dense, key rng.Key
 	return nil
 }
 
-// spread returns on how many columns a component lies, the median of all: 1/Σv⁴ of those of length 1.
+// spread returns the median number of columns in which a component is spread: 1/Σv⁴ of a component of length 1.
 func spread(v hmat.Dense) float64 {
 	all := make([]float64, v.Cols)
 	for i := range v.Rows {
