@@ -9,14 +9,14 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// MostAdjacent is the most columns that neighbours are worth: more of them cost bytes in the sums of class means, and
-// fewer nodes than these each have a column of their own.
+// MostAdjacent is the most columns for neighbours: more of them cost bytes in the sums of class means. If there are
+// fewer nodes than columns, each node has its own column.
 const MostAdjacent = 8192
 
-// AdjacencyRows returns features for nodes that have none of their own: which nodes are nearby. Row i has a one for
-// destination i of adj itself and for each of its in-neighbours, in the column of the neighbour's number; the number of
-// source j is numbers[j]. If there are more nodes than columns, a number is hashed to a column and a sign, so that the
-// products of two rows are those of unhashed rows in expectation (Weinberger et al., ICML 2009).
+// AdjacencyRows returns features for nodes that have none: which nodes are nearby. Row i has a one for destination i of
+// adj itself and for each of its in-neighbours, in the column of the neighbour's number; the number of source j is
+// numbers[j]. If there are more nodes than columns, a number is hashed to a column and a sign, so that the products of
+// two rows are in expectation the products of unhashed rows (Weinberger et al., ICML 2009).
 func AdjacencyRows(adj *graph.CSR, numbers []int64, nodes, columns int) graph.Features {
 	x := &mat.Sparse{Rows: adj.NumDst, Cols: columns, RowPtr: make([]int64, adj.NumDst+1)}
 	key := rng.New(0).FoldString("columns of neighbours") // of no seed: the columns are part of the model

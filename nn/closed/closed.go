@@ -1,5 +1,5 @@
-// Package closed holds models whose logits come of linear maps, aggregations and ridge regressions:
-// nothing in them is trained by gradients.
+// Package closed has models whose logits come from linear maps, aggregations and ridge regressions: nothing in them is
+// trained by gradients.
 package closed
 
 import (
@@ -20,12 +20,12 @@ import (
 // class, aggregates these over some hops, and its head makes logits of the columns of all rounds so
 // far. The logits of the last round are the model's.
 type Layout struct {
-	// columns for a node's neighbours in place of features (AdjacencyRows); 0: nodes have features
+	// columns for a node's neighbours instead of features (AdjacencyRows; 0 = nodes have features)
 	Adjacent int  `json:"adjacent,omitempty"`
 	Rounds   int  `json:"rounds"`             // ≥ 1; each maps the features to a column a class
 	Hops     int  `json:"hops"`               // aggregations of the columns, ≥ 0
 	Mean     bool `json:"mean,omitempty"`     // aggregate as graph.Mean, else as graph.GCN
-	AllHops  bool `json:"all_hops,omitempty"` // keep the columns of hops 0 to Hops, else those of the last hop
+	AllHops  bool `json:"all_hops,omitempty"` // keep the columns of hops 0 to Hops, else only of the last hop
 	Degree   bool `json:"degree,omitempty"`   // a column log(1 + degree) in the first round
 	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features,
 	// or 0.
@@ -39,31 +39,31 @@ type Layout struct {
 	// aggregations of the logits of the round before, each of them columns
 	LogitHops  int  `json:"logit_hops,omitempty"`
 	Random     int  `json:"random,omitempty"`      // random Fourier features of each head, at most
-	RandomEach int  `json:"random_each,omitempty"` // of them, at most for each column that the head reads; 0: any
+	RandomEach int  `json:"random_each,omitempty"` // of them, at most for each column that the head reads (0 = any)
 	Residual   bool `json:"residual,omitempty"`    // rounds after the first learn from residuals, else from soft labels
 	// a node's own part is taken out of the means that its row is compared with
 	LeaveOut bool `json:"leave_out,omitempty"`
-	// in rounds after the first what Counts says is taken out of training nodes, too
+	// in rounds after the first, the leads in Counts are taken out of training nodes, too
 	TrainLead bool `json:"train_lead,omitempty"`
 	// validation and test nodes were absent while training: they count to no mean
 	Inductive bool `json:"inductive,omitempty"`
 	Numbers   bool `json:"numbers,omitempty"` // labels are standardised numbers, not classes
 	Multi     bool `json:"multi,omitempty"`   // a node may have several classes: its logits are regressions less a half
-	// numbers of a node that cross in all rounds that training allowed: Coarsen's; 0: rows are not coarse
+	// numbers of a node that training allowed to be sent in all rounds, for Coarsen (0 = rows are not coarse)
 	Coarse int `json:"coarse,omitempty"`
 
-	// OwnExact is set where a node's own columns before any hop are read at home as they are, and are coarser where
-	// they cross: no row holds them, nor logits that are made of them.
+	// OwnExact is set if a node's own columns before any hop are read at home as they are, and are coarser when they
+	// are sent: no row contains the exact ones, nor logits that are made of them.
 	OwnExact bool `json:"own_exact,omitempty"`
-	Alone    int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row of theirs crosses
+	Alone    int  `json:"rounds_alone,omitempty"` // first rounds without hops: none of their rows is sent
 
-	// Unconnected is set where rows would have been rounded, but no edge connected the sites of the run that trained
-	// the model (WithoutEdges). Over sites that edges connect, nothing may cross by it.
+	// Unconnected is set if rows would have been rounded, but no edge connected the sites of the run that trained the
+	// model (WithoutEdges). Such a model may send nothing between sites that edges connect.
 	Unconnected bool `json:"unconnected,omitempty"`
 
-	// Own is how many rounds see each node's own features alone. Each round after them adds the sum, with
-	// weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops
-	// are 0, and nothing depends on a degree. While training, the sums may have noise. 0: no such rounds.
+	// Own is how many rounds see only each node's own features (0 = no such rounds). Each round after them adds the
+	// sum, with weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops are
+	// 0, and nothing depends on a degree. While training, the sums may have noise.
 	Own int `json:"own_rounds,omitempty"`
 }
 
@@ -124,7 +124,7 @@ func (s Layout) Faults(features int) (all []error) {
 	return all
 }
 
-// Inputs returns the columns of what a node is told by, where nodes have so many features.
+// Inputs returns the number of input columns of a node; features is how many features nodes have.
 func (s Layout) Inputs(features int) int { return cmp.Or(s.Adjacent, features) }
 
 // Edges returns how edges are weighed.
@@ -208,7 +208,7 @@ func (s Layout) Weights(features, classes int, matrix func(rows, cols int)) {
 // Form is a model of a Layout.
 type Form struct {
 	Spec  Layout
-	Own   *tape.Param   // 2×F: mean and 1/deviation of the features, with OwnFeatures; nil: none
+	Own   *tape.Param   // 2×F: mean and 1/deviation of the features, with OwnFeatures, else nil
 	Means []*tape.Param // [Rounds] F×Width
 	Heads []*Head       // [Rounds]
 
@@ -263,7 +263,7 @@ func (s Layout) countRows() int {
 	return 2
 }
 
-// UpTo returns the model of the first so many rounds, with the same parameters.
+// UpTo returns the model of the first rounds, with the same parameters.
 func (m *Form) UpTo(rounds int) *Form {
 	one := *m
 	one.Spec.Rounds = rounds
@@ -353,10 +353,10 @@ func (s Layout) Present(split []graph.Split, labels graph.Labels) (train, others
 	return train, others
 }
 
-// Targets returns how much each node counts to each column of a map in the sums of round r, N×Width; all but the given
-// ones count nothing. y has the labels of the training nodes train, and zeros; logits are those of the round before,
-// and before the first one Prior. Residuals are what the logits leave of the labels of training nodes, at most
-// MaxResidual; else these are the labels and, after the first round, the softmax of the logits of others.
+// Targets returns how much each node counts to each column of a map in the sums of round r, N×Width; only the given
+// nodes count. y has the labels of the training nodes train, and zeros; logits are the logits of the round before, and
+// Prior before the first one. Residuals are what the logits leave of the labels of training nodes, at most MaxResidual.
+// Else the targets are these labels and, after the first round, the softmax of the logits of others.
 func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.Dense {
 	p := mat.New(y.Rows, s.Width(y.Cols))
 	for _, i := range train {
@@ -380,8 +380,8 @@ func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.D
 	return p
 }
 
-// Prior returns the logits of n nodes before the first round, N×C, where so large a share of the labels
-// is of each class. Of numbers they are 0, the mean.
+// Prior returns the logits of n nodes before the first round, N×C, from the share of each class among the labels. For
+// numbers they are 0, the mean.
 func (s Layout) Prior(n int, shares []float32) mat.Dense {
 	logits := mat.New(n, len(shares))
 	for i := range n {

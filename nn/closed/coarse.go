@@ -21,7 +21,7 @@ const (
 // Rounded reports whether rows of nodes with few values are rounded.
 func (s Layout) Rounded() bool { return s.Coarse > 0 }
 
-// WithoutEdges returns s for sites that no edge connects: no row crosses, so that none is rounded.
+// WithoutEdges returns s for sites that no edge connects: they send no row, so that none is rounded.
 func (s Layout) WithoutEdges() Layout {
 	if s.Rounded() {
 		s.Coarse, s.OwnExact, s.Unconnected = 0, false, true
@@ -31,8 +31,8 @@ func (s Layout) WithoutEdges() Layout {
 
 // Coarsen returns what is aggregated of the columns z that round r maps the features x to, N×Width: these, rounded to
 // multiples of Grid. A node with few values could be found from them by enumeration. With OwnExact z stays as it is.
-// Dense features, which have no few values, and models without Coarse keep their columns; those of rounds Alone do not
-// cross, nor with Own, where ClassRows are rounded in their place.
+// Dense features, which have no few values, and models without Coarse keep their columns. The columns of rounds Alone
+// are not sent; with Own no columns are, and ClassRows are rounded instead.
 func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
 	if s.coarseIn(r) {
 		if s.OwnExact {
@@ -43,7 +43,7 @@ func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
 	return z
 }
 
-// coarseIn reports whether the columns of round r are rounded: where they cross, or logits that are made of them.
+// coarseIn reports whether the columns of round r are rounded: if they are sent, or logits that are made of them.
 func (s Layout) coarseIn(r int) bool {
 	return s.Rounded() && s.Own == 0 && (r >= s.Alone || s.LogitHops > 0)
 }
@@ -77,9 +77,9 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) 
 	}
 }
 
-// Grid returns the step to which the columns of a node are rounded that has so many values other than 0; 0: they
-// are not. A column has deviation 1, so that a multiple of a step takes about log₂(√(2πe)/step) bits, were it of a
-// normal distribution: all columns of all rounds take as many as toldBits returns, at most.
+// Grid returns the step to which the columns of a node with the given number of nonzero values are rounded (0 = they
+// are not). A column has deviation 1. A multiple of a step would take about log₂(√(2πe)/step) bits if the column had a
+// normal distribution; all columns of all rounds together take at most the bits that toldBits returns.
 func (s Layout) Grid(features, values int) float64 {
 	if s.Coarse == 0 || values == 0 || values > features {
 		return 0

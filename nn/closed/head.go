@@ -18,7 +18,7 @@ type Head struct {
 	Bias        *tape.Param // 1×C
 }
 
-// RandomOf returns how many random features a head of so many columns has.
+// RandomOf returns how many random features a head with the given number of columns has.
 func (s Layout) RandomOf(columns int) int {
 	if s.RandomEach == 0 {
 		return s.Random
@@ -27,7 +27,7 @@ func (s Layout) RandomOf(columns int) int {
 }
 
 // drawFrequencies sets frequencies whose kernel has the width of the median distance of two rows: D columns of
-// deviation 1 lie √(2D) apart. Those of the columns of [lo, hi) are 0.
+// deviation 1 lie √(2D) apart. The frequencies of columns [lo, hi) are 0.
 func (h *Head) drawFrequencies(key rng.Key, lo, hi int) {
 	w, phase := h.Freq.Value, h.Phase.Value
 	width := 1 / math.Sqrt(2*float64(max(w.Rows-(hi-lo), 1)))
@@ -60,7 +60,7 @@ func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
 	return y
 }
 
-// Logits returns those of h for columns, N×C.
+// Logits returns the logits that h makes of columns, N×C.
 func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	d := cols.Cols
 	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
@@ -75,7 +75,7 @@ func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	return y
 }
 
-// Average makes the weights of h the mean of those of several regressions, which count so much each. Row k of
+// Average makes the weights of h the mean of the weights of several regressions; counts are their shares. Row k of
 // weights[i] is of column columns[i][k], from 1, its last row the constant. A regression has weight 0 for columns that
 // it lacks.
 func (h *Head) Average(columns [][]int, weights []mat.Dense, counts []float64) {

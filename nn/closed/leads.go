@@ -38,8 +38,8 @@ const (
 	leadGrid = 1.0 / 256
 )
 
-// TrainLead returns by how much training nodes lead more than validation nodes of the same classes, at least 0, given
-// Leads of both: those of training nodes first.
+// TrainLead returns by how much training nodes lead more than validation nodes of the same classes, at least 0. sums
+// and counts are the Leads of both, training nodes first.
 func TrainLead(sums []float32, counts []int64) float32 {
 	above, nodes, k := 0.0, 0.0, len(sums)/2 // over training nodes of classes that validate
 	for c := range k {
@@ -54,7 +54,7 @@ func TrainLead(sums []float32, counts []int64) float32 {
 	return float32(math.RoundToEven(min(max(above/nodes, 0), mostLead)/leadGrid) * leadGrid)
 }
 
-// SetLead says by how much training nodes lead in round r, and returns it.
+// SetLead sets by how much training nodes lead in round r, and returns it.
 func (m *Form) SetLead(r int, lead float32) float32 {
 	for c := 0; m.Spec.TrainLead && c < m.Counts[r].Value.Cols; c++ {
 		m.Counts[r].Value.Set(2, c, lead)
@@ -62,9 +62,9 @@ func (m *Form) SetLead(r int, lead float32) float32 {
 	return lead
 }
 
-// Lead returns how much less the column of class c is in round r for a node that counts w to it: training nodes alone
-// count 1. Nodes that are like a training node have soft labels like its own, which a regression on this very label
-// made, so that its row still tells the label when its own part is out.
+// Lead returns how much less the column of class c is in round r for a node that counts w to it: only training nodes
+// count 1. Nodes that are like a training node have soft labels like its own. A regression on this very label made
+// them, so that the node's row still reveals the label when its own part is out.
 func (m *Form) Lead(r, c int, w float32) float32 {
 	if !m.Spec.TrainLead || w != 1 {
 		return 0

@@ -11,13 +11,13 @@ import (
 // (Layout.Own).
 func (s Layout) Sums(r int) bool { return s.Own > 0 && r >= s.Own }
 
-// sumColumns is how many columns such a round adds beside those of its map.
+// sumColumns is how many columns such a round adds to the columns of its map.
 func sumColumns(classes int) int { return 3 * classes }
 
-// ClassRows returns what a node tells its neighbours in a round that sums rows: the soft labels of its
-// logits less their mean, as a row of length 1. One edge more or less changes the sums of its two ends by
-// one such row each. With Coarse the rows of nodes with few values among the features x are rounded, as
-// Coarsen says: then they may be a little longer.
+// ClassRows returns what a node sends its neighbours in a round that sums rows: the soft labels of its logits less
+// their mean, as a row of length 1. One edge more or less changes the sums of its two ends by one such row each. With
+// Coarse the rows of nodes with few values among the features x are rounded, as in Coarsen: then they may be a little
+// longer.
 func (s Layout) ClassRows(x graph.Features, logits mat.Dense) mat.Dense {
 	rows := mat.New(logits.Rows, logits.Cols)
 	for i := range rows.Rows {

@@ -26,7 +26,7 @@ type Surroundings interface {
 func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, trained bool) (
 	logits, columns mat.Dense, err error) {
 	spec, x := m.Spec, v.Features()
-	var train, others []int32 // that the means were made of; nil: none of them
+	var train, others []int32 // that the means were made of, or nil if none
 	var y, p mat.Dense
 	leaveOut := spec.LeaveOut && trained
 	if leaveOut {
@@ -52,8 +52,8 @@ func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, tr
 	return logits, columns, nil
 }
 
-// Source returns the columns of round r, from 0, before any hop: those that heads read, and those that are aggregated.
-// p has the targets of the round (Targets); empty: no part of a node is taken out.
+// Source returns the columns of round r, from 0, before any hop: the columns that heads read and the ones that are
+// aggregated. p has the targets of the round (Targets); if it is empty, no part of a node is taken out.
 func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	own = Times(x, m.Means[r].Value)
 	if !p.Empty() {
@@ -62,8 +62,8 @@ func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	return own, m.Spec.Coarsen(r, x, own)
 }
 
-// RoundColumns returns what round r, from 0, adds to the columns of the nodes in v: own and z are its Source, and
-// logits those of the round before.
+// RoundColumns returns what round r, from 0, adds to the columns of the nodes in v. own and z are its Source, and
+// logits are from the round before.
 func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense) (all []graph.Features, err error) {
 	spec := m.Spec
 	add := func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) }
