@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Bag is a hidden set of K of F columns of which D measurements are known: their sum over the set, rounded
-// to whole numbers. A bag of words whose row is a known linear map of it, rounded on a grid of its own
-// for each number, is one: measurements and atoms are divided by the grids' steps.
+// Bag is the problem of finding a hidden set of K of F columns. Known are D measurements: sums of the columns' atoms
+// over the set, rounded to whole numbers. An example is a bag of words behind a known linear map with a grid for each
+// number: its measurements and atoms are divided by the steps of the grids.
 type Bag struct {
 	K      int
 	Atom   []float64 // F×D
@@ -182,8 +182,8 @@ type Found struct {
 
 // Search looks for the set of highest prior among those that are consistent: all sets of up to four
 // columns are enumerated, larger ones found by local search that replaces any three columns of a set by any three
-// others at once, from many beginnings. It ends after so many tries, and where more sets of up to four columns than
-// these are near the measurements, local search has half as many again.
+// others at once, from up to tries random sets. If more than tries sets of up to four columns are near the measurements,
+// local search has half as many tries again.
 func (b *Bag) Search(tries int, key rng.Key) Found {
 	s := b.begin(tries)
 	if b.K <= 4 {
@@ -296,8 +296,8 @@ func (s *search) missWithout(left []float64, a, b int32, limit float64) (sum flo
 	return sum
 }
 
-// draw returns a set to begin with: the columns of highest prior, or drawn by the prior, which then are made to
-// fit one at a time.
+// draw returns a set to begin with: the columns of highest prior, or random ones by the prior. It then makes them fit,
+// one at a time.
 func (s *search) draw(key rng.Key, random bool) []int32 {
 	order := make([]int32, len(s.Prior))
 	score := make([]float64, len(s.Prior))
@@ -356,7 +356,7 @@ func (s *search) climb(set []int32, key rng.Key) {
 	}
 }
 
-// triples tries all ways to replace three columns of a set, and returns the first better set; nil: none.
+// triples tries all ways to replace three columns of a set, and returns the first better set (nil = none).
 func (s *search) triples(set []int32, key rng.Key) (better []int32) {
 	left := slices.Clone(s.Target)
 	for _, j := range set {

@@ -34,9 +34,9 @@ var ErrUnmeasured = errors.New("no attack here reads such rows")
 // to those with the most. With encoder raw, and for rows of components that are as many as the features, nothing needs
 // to be attacked: the rows are the features.
 //
-// The error is ErrUnmeasured for logits of encoder mlp, for methods that are not layer-wise and for sites without
-// training labels by encoders classes and mlp, and for plans with epsilon, by which soft labels cross in place of
-// columns. Rows of class means must be Bags: Share is for others.
+// The error is ErrUnmeasured for logits of encoder mlp, for sites without training labels by encoders classes
+// and mlp, for full-batch and mini-batch, and for plans with epsilon, which send soft labels instead of columns. Rows
+// of class means must be Bags: Share is for others.
 func Check(ctx context.Context, p plan.Plan, own *shard.Shard, limit time.Duration) (Recovery, error) {
 	var sum Recovery
 	nodes := sample(own)
@@ -128,7 +128,7 @@ func Spread(n int) []int {
 		at[i] = 0.5 + golden*float64(i)
 		at[i] -= float64(int(at[i]))
 	}
-	// The i-th number of a sequence of low discrepancy (Weyl) says where among all the i-th one lies.
+	// The i-th number of a sequence of low discrepancy (Weyl) sets the rank of the i-th one.
 	rank := slices.Clone(order)
 	slices.SortFunc(rank, func(a, b int) int { return cmp.Compare(at[a], at[b]) })
 	for place, i := range rank {
@@ -249,7 +249,7 @@ func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []in
 		return nil, err
 	}
 	for r := range a.Form.Spec.Rounds {
-		// else logits that are made of them cross at least
+		// else at least logits made of them are sent
 		if a.Form.Spec.HopsOf(r) == 0 && a.Form.Spec.LogitHops == 0 {
 			width := a.Form.Means[r].Value.Cols
 			a.Rows, a.Step = append(a.Rows, mat.New(len(nodes), width)), append(a.Step, make([]float64, width))

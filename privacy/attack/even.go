@@ -10,8 +10,8 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// Even finds the set of columns whose sum is proportional to y, as far as the coding of y tells: for rows of zeros and
-// one other value, as bags of words are. Orthogonal matching pursuit proposes columns; the set that explains y with the
+// Even finds the set of columns whose sum is proportional to y, within the coding of y, for rows of zeros and
+// one other value such as bags of words. Orthogonal matching pursuit proposes columns; the set that explains y with the
 // fewest columns is improved by swaps, and for rows in steps by those that leave the least beyond half a step. A number
 // of columns above most is not looked for.
 func (k *Dictionary) Even(y []float32, format string, most int) Guess {

@@ -84,7 +84,7 @@ type pursuit struct {
 	value     []float64
 
 	// Swaps solve on the same columns again and again: the products of all columns that were ever in the set.
-	met   []int32     // [F] one more than a column's place below; 0: it was in no set
+	met   []int32     // [F] one more than a column's place below (0 = it was in no set)
 	ever  []int32     // columns by place
 	gram  [][]float64 // by place: with the columns of lower places and with itself
 	withY []float64   // by place

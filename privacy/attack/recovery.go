@@ -93,7 +93,7 @@ func proportional(a []float64, b []float32, within float64) bool {
 // less, and a wrong guess more.
 const Sound = 1e-4
 
-// Equal reports whether the values of a guess are the same: those of a bag of words.
+// Equal reports whether the values of a guess are the same, as in a bag of words.
 func (g Guess) Equal() bool {
 	if len(g.Value) == 0 {
 		return false

@@ -26,8 +26,8 @@ const mostShared = 1024
 
 // Share returns, in words, what that many numbers of each node reveal of its row of x at most: the fraction of the
 // variance of the columns that a linear guess by them explains. No numbers, linear maps of the row or not, give a
-// linear guess more than the principal components do, so that the figure holds for whatever map the sites will agree
-// on.
+// linear guess more than the principal components do, so that the figure is an upper bound for any map that
+// the sites agree on.
 func Share(x graph.Features, numbers int) string {
 	f, n := x.Cols(), float64(x.Rows())
 	if f > mostShared || n < leastTried {

@@ -19,12 +19,12 @@ type View struct {
 	Global  []int64     // of each node of its site
 	Rows    []mat.Dense // by round: the rows before any hop, as they came
 	Step    [][]float64 // by round and column
-	Soft    []mat.Dense // by round: how much each boundary node counts to each class; nil: nothing is left out
+	Soft    []mat.Dense // by round: weight of each boundary node in each class (nil = nothing is left out)
 	Prior   mat.Dense   // C×F: how often a node of each class has a column
 	Class   []int32     // of each node
-	Factor  []float64   // by which each boundary node's rows are multiplied for their aggregates; nil: 1
+	Factor  []float64   // of each boundary node's rows in aggregates (nil = 1)
 
-	last mat.Dense // of all nodes, in the last round; empty: nothing is left out
+	last mat.Dense // of all nodes, in the last round (empty = nothing is left out)
 }
 
 // Sent returns the rows of round r before any hop, of features x.
@@ -81,9 +81,9 @@ func (a *View) softLabels(shards []*shard.Shard) error {
 	return nil
 }
 
-// priors estimates how often a node of each class has a column as the model tells it: its class means are over
-// all nodes, weighed by the soft labels of the last round. Where there are none, and beside them with a small weight,
-// training nodes and the frequency over all nodes count.
+// priors estimates from the model how often a node of each class has a column: its class means are over all nodes,
+// weighed by the soft labels of the last round. The training nodes and the frequency over all nodes are added with a
+// small weight, and replace them if the model has no soft labels.
 func (a *View) priors(shards []*shard.Shard) {
 	classes := shards[0].Labels.Classes
 	f := a.Raw.Cols()
@@ -124,7 +124,7 @@ func (a *View) priors(shards []*shard.Shard) {
 	}
 }
 
-// Bag returns the problem of finding the k values of node i; nil: its row says nothing.
+// Bag returns the problem of finding the k values of node i, or nil if its row reveals nothing.
 func (a *View) Bag(i, k int) *Bag {
 	f := a.Raw.Cols()
 	b := &Bag{K: k, Prior: make([]float64, f)}
@@ -180,7 +180,7 @@ func (a *View) grid(k int) float64 {
 	return a.Form.Spec.Grid(a.Raw.Cols(), k)
 }
 
-// Value is that of each of a bag's k columns, as the encoder sees them.
+// Value returns the value of each of a bag's k columns, as the encoder sees them.
 func (a *View) Value(k int) float64 {
 	row := mat.New(1, k)
 	for j := range k {

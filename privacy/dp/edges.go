@@ -19,12 +19,10 @@ import (
 // changes the sums of its two ends by one such row each: the sensitivity is √2·bound. Every number of
 // a sum gets discrete Gaussian noise of parameter sigma steps. Sums and noise are exact.
 //
-// A release is made once: what a name stood for stays, also if a run begins a round again. Else the
-// difference of two releases with one noise, or the mean of two with other noise, would tell more
-// than was accounted for.
+// A release is made once and kept under its name, also if a run begins a round again. Otherwise the difference of two
+// releases with the same noise, or the mean of two with different noise, would reveal more than was accounted for.
 type PrivateEdges struct {
-	// Spend is called before the first release of a run is drawn, and an error keeps it from being
-	// drawn; nil: nothing is called.
+	// Spend is called before the first release of a run (nil = not called). Its error prevents the release.
 	Spend func(Statement) error
 
 	guarantee Guarantee
@@ -37,9 +35,9 @@ type PrivateEdges struct {
 // leastBound is the length of a row, in steps of the grid, below which rounding takes much of it.
 const leastBound = 16
 
-// NewEdges returns the mechanism of a run that makes so many releases and keeps g over all of them.
-// All randomness of the noise is in secret, which must come from crypto/rand, serve one run and be
-// told to nobody: who knows it can take the noise off.
+// NewEdges returns the mechanism of a run that makes that many releases and keeps the guarantee g over all of them. The
+// noise is computed from secret. It must come from crypto/rand, serve one run and stay with its owner: anyone with it
+// can remove the noise.
 func NewEdges(g Guarantee, releases int, secret [32]byte) (*PrivateEdges, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err
@@ -104,8 +102,8 @@ func (e *PrivateEdges) takes(row []float32) bool {
 // src, which Bound has made, with noise; in units of a row of length 1. nodes are the global IDs of
 // the destinations, which are the first sources. A source that is listed twice counts once.
 //
-// Nothing that was computed from these edges otherwise may leave the caller. It must keep a release
-// durably, if it keeps anything, before it tells of it.
+// The caller may publish nothing else that it computed from these edges. If it keeps
+// anything, it must store a release durably before it publishes it.
 func (e *PrivateEdges) Release(name string, adj *graph.CSR, nodes []int64, src mat.Dense) (mat.Dense, error) {
 	if sums, ok := e.done[name]; ok {
 		return sums, nil
@@ -151,7 +149,7 @@ func neighbours(sum []int64, adj *graph.CSR, i int, src mat.Dense) {
 	}
 }
 
-// RowError says that a row was longer than a release takes: its owner did not bound it.
+// RowError is the error of a row longer than a release accepts: its owner did not bound it.
 type RowError struct{ Row int }
 
 func (e *RowError) Error() string {
@@ -181,7 +179,7 @@ const (
 	runUnit  = "run"
 )
 
-// Statement is what a run says of its privacy: in its result, its model card and its ledger.
+// Statement describes a run's privacy in its result, its model card and its ledger.
 type Statement struct {
 	Unit      string  `json:"unit"` // "edge"
 	Epsilon   float64 `json:"epsilon"`
@@ -193,14 +191,14 @@ type Statement struct {
 	Mu        float64 `json:"mu"`                // Spent
 }
 
-// String says it in words.
+// String returns the statement in words.
 func (s Statement) String() string {
 	return fmt.Sprintf("%ss, ε %g at δ %g: %d %s of deviation %.3g, where a row has length 1", s.Unit, s.Epsilon,
 		s.Delta, s.Releases, s.Mechanism, s.Noise)
 }
 
-// Statement returns that of this mechanism. Its ε is the guarantee's, of which the releases spend all
-// but rounding.
+// Statement returns the statement of this mechanism. Its ε is the guaranteed one: the releases spend all of it except
+// rounding.
 func (e *PrivateEdges) Statement() Statement {
 	return Statement{Unit: edgeUnit, Epsilon: e.guarantee.Epsilon, Delta: e.guarantee.Delta,
 		Mechanism: "sums over neighbours with discrete Gaussian noise", Releases: e.releases,

@@ -71,7 +71,7 @@ func (mu Gaussian) Delta(epsilon float64) float64 {
 }
 
 // Epsilon returns the least ε with which mu is (ε, delta)-differentially private, delta within (0, 1),
-// rounded up by less than one part in 10⁹; +Inf where it is above 10⁶.
+// rounded up by less than one part in 10⁹, or +Inf if it is above 10⁶.
 func (mu Gaussian) Epsilon(delta float64) float64 {
 	if mu.Delta(0) <= delta {
 		return 0
@@ -93,8 +93,7 @@ func Within(g Guarantee) Gaussian {
 	return Gaussian(over * (1 - 1e-9))
 }
 
-// least returns, up to one part in 10¹⁰ above it, where ok begins to hold between lo and hi; it holds
-// at hi.
+// least returns the least x between lo and hi with ok(x), or up to one part in 10¹⁰ more. ok(hi) is true.
 func least(lo, hi float64, ok func(float64) bool) float64 {
 	for hi-lo > 1e-10*hi {
 		if mid := lo + (hi-lo)/2; ok(mid) {
@@ -113,7 +112,7 @@ func upper(x float64) float64 { return math.Erfc(x/math.Sqrt2) / 2 }
 const smallArgument = 5
 
 // mills returns Φ(−x)/φ(x) for x ≥ smallArgument by Laplace's continued fraction
-// 1/(x + 1/(x + 2/(x + 3/(x + …)))), of which so many terms leave an error below 10⁻¹⁶.
+// 1/(x + 1/(x + 2/(x + 3/(x + …)))), whose first 60 terms leave an error below 10⁻¹⁶.
 func mills(x float64) float64 {
 	at := x
 	for k := 60; k > 0; k-- {

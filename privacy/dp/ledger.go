@@ -22,9 +22,9 @@ import (
 type Ledger struct {
 	Path   string
 	Data   string    // digest of the edges: the ledger of other edges is refused
-	Budget Guarantee // that all entries together must keep; zero: none, entries are only kept
+	Budget Guarantee // that all entries together must keep (zero = none, entries are only kept)
 
-	on disk.FS // nil: the machine's
+	on disk.FS // (nil = the machine's)
 }
 
 // ledgerEntry is one line of a ledger: what one run spent.
@@ -37,7 +37,7 @@ type ledgerEntry struct {
 	Prev string `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
 }
 
-// spentError says that a data set's budget does not have what a run would spend.
+// spentError is the error of a run that would spend more than is left of a data set's budget.
 type spentError struct {
 	Path         string
 	Budget       Guarantee
@@ -71,13 +71,13 @@ func (l Ledger) Spent() (sum LedgerSum, err error) {
 	return sum, err
 }
 
-// Afford returns a *spentError if the budget does not have what s says.
+// Afford returns a *spentError if the budget has less left than s spends.
 func (l Ledger) Afford(s Statement) error {
 	return l.open(func(_ *chain.File, spent LedgerSum) error { return l.affords(spent.Gaussian, s) })
 }
 
-// Spend adds an entry for what s says; it is on disk when Spend returns. It is a *spentError if the budget
-// does not have as much. Whatever the error is, nothing may be released.
+// Spend adds an entry for s, which is on disk when Spend returns. The error is a *spentError if less is left of the
+// budget. After any error nothing may be released.
 func (l Ledger) Spend(s Statement, run string) error {
 	return l.open(func(f *chain.File, spent LedgerSum) error {
 		if err := l.affords(spent.Gaussian, s); err != nil {
@@ -128,7 +128,7 @@ func (l Ledger) open(do func(f *chain.File, spent LedgerSum) error) (err error) 
 	if on == nil {
 		on = disk.OS{}
 	}
-	// Half a line is of a run that was told of no success: it released nothing.
+	// Half a line is from a run whose Spend did not return: it released nothing.
 	f, _, err := chain.Open(on, l.Path, placeOf)
 	for until := time.Now().Add(lockWait); errors.Is(err, disk.ErrLocked) && time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond) // others have it for moments

@@ -26,7 +26,7 @@ const deviationSquared = sigma*sigma - smoothing*smoothing
 const smoothing = 3
 
 // noise draws from the discrete Gaussian distribution over the integers, P(n) ∝ exp(−n²/2σ²),
-// exactly: in integers and from uniform bits alone, so that no rounding of floating point tells what
+// exactly: only with integers and uniform bits, so that no rounding of floating point reveals what
 // the noise was added to (Canonne, Kamath and Steinke, NeurIPS 2020, algorithms 1 to 3).
 type noise struct {
 	stream cipher.Stream

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// label says which vector a mask is for. It holds all that may differ between two of them.
+// label names the vector of a mask. It has everything in which two vectors may differ.
 func label(id comm.ReduceID, part string, counter uint64, common []byte, vector int, v comm.Integers) string {
 	b := binary.LittleEndian.AppendUint64([]byte("mask"), counter)
 	b = binary.LittleEndian.AppendUint64(b, id.Generation)
@@ -54,7 +54,7 @@ func (m mask) from(lo int) cipher.Stream {
 	return s
 }
 
-// pairMasks returns this member's masks of one vector: those of all members sum to zero.
+// pairMasks returns this member's masks of one vector: the masks of all members sum to zero.
 func pairMasks(pairs []pair, label string) (all []mask) {
 	for _, p := range pairs {
 		all = append(all, newMask(p.secret, label, !p.first))

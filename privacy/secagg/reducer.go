@@ -24,8 +24,8 @@ type KeyTerms struct {
 	Run   [32]byte // fingerprint of plan and roster: members whose runs differ share no secret
 	Least int      // members that a sum must have, at least 2
 
-	// Sign signs a message with this member's long-term key, and Verify returns what is wrong with the
-	// signature of another. Both nil: the transport alone says who sent the keys.
+	// Sign signs a message with this member's long-term key, and Verify returns what is wrong with another member's
+	// signature. Both nil = only the transport authenticates the sender of keys.
 	Sign   func(message []byte) ([]byte, error)
 	Verify func(rank int, message, signature []byte) error
 }
@@ -41,7 +41,7 @@ type Reducer struct {
 const MostMembers = 64
 
 // New agrees with the other members of g on the secrets of this generation and returns the reducer of
-// its sums. Every member must call it. The error names whose keys are at fault, or says that so many
+// its sums. Every member must call it. The error names the member whose keys are at fault, or that this number of
 // members cannot have secure sums.
 func New(ctx context.Context, t KeyTerms, g *comm.Group) (*Reducer, error) {
 	if n := g.Size(); n < t.Least || n > MostMembers {
@@ -57,14 +57,14 @@ func New(ctx context.Context, t KeyTerms, g *comm.Group) (*Reducer, error) {
 // Reduce implements comm.Reducer. Update is summed in fixed point, on a grid that the members agree
 // on through a masked sum of their largest magnitudes; without Bits, in 32 bits where columns or parts
 // have grids of their own, else in 64. M members together send
-// 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes by the door
-// Reduce, with CountBits fewer, and Meta as Group.Reduce does.
+// 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes of
+// kind Reduce, with CountBits fewer, and Meta as Group.Reduce does.
 //
 // Masks hide what single members sent: of limits (comm.Limit) only the sums are checked, by every member, and nobody is
 // named.
 //
-// Where the first c.Common bytes of Meta differ between members, their masks do not cancel: Update and
-// Counts hold anything, the error is nil, and Reduced.Meta says who differs.
+// If the first c.Common bytes of Meta differ between members, their masks do not cancel: Update and
+// Counts are arbitrary, the error is nil, and Reduced.Meta shows which members differ.
 func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
 	clear(c.Residual)
 	if r.group.Size() == 1 {
