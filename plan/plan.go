@@ -58,7 +58,7 @@ type Plan struct {
 	// validates better. With other methods it is l2 for more than 64 columns without a value below 0. Most nodes must
 	// then have two or more values other than 0, in at most half of the columns; a sum over the sites counts them. With
 	// init it is the norm of the model file.
-	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm by which each node's features are divided"`
+	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// The class of two that average precision, the threshold and all other figures of one class are of. By default it
 	// is the class of fewer training nodes at all sites, or the second one if both have as many.
 	Positive string `yaml:"positive" default:"" help:"positive class of two (default: the rarer)"`

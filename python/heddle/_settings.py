@@ -35,7 +35,7 @@ class Settings(TypedDict, total=False):
     """
 
     row_norm: Literal["auto", "l1", "l2", "none"]
-    """Norm by which each node's features are divided.
+    """Norm that divides each node's features.
 
     Norm that divides each node's features before training. l1 is the sum of absolute values, l2 the
     Euclidean length. auto is none for a numeric target. With class-means it is else l2, or with up
