@@ -12,9 +12,9 @@ import (
 // that peers sum exactly: the loss (PutReal), the number of labels, then the parts of Counts.
 type Accumulator struct {
 	metric Metric
-	none   graph.Labels // of no row: says how many classes there are
+	none   graph.Labels // of no row: its classes
 	bins   int
-	scales []Scale // of the bins of each ranking; nil: zero Scales
+	scales []Scale // of the bins of each ranking (nil = zero Scales)
 	head   int     // numbers before the counts
 	from   int     // the first of the counts that is written
 	size   int
@@ -68,8 +68,8 @@ func (a Accumulator) Write(v []int64, loss, labels float64, scores mat.Dense, of
 	copy(v[a.head:a.size], c.n[a.from:])
 }
 
-// Read turns a sum into the metric, the mean loss and the number of labels; the first two are NaN
-// where there are none. Of a metric alone the loss is NaN, and rows are counted as labels. Counts that no rows can
+// Read turns a sum into the metric, the mean loss and the number of labels. Without labels the first two are NaN.
+// If only the metric was summed (Alone), the loss is NaN and rows are counted as labels. Counts that no rows can
 // produce are an error.
 func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err error) {
 	if labels = a.labels(v); labels == 0 {
@@ -115,7 +115,7 @@ func (a Accumulator) Sides(v []int64) (all [][2]float64) {
 	return all
 }
 
-// labels returns the number of labels in a sum; of a metric alone that of rows.
+// labels returns the number of labels in a sum, or the number of rows if only the metric was summed.
 func (a Accumulator) labels(v []int64) int64 {
 	if a.head > 0 {
 		return v[RealLen]
@@ -185,7 +185,7 @@ func (a Accumulator) Rows(v []int64) (rows int64) {
 	return rows
 }
 
-// Check returns what no sum of Writes over that many labelled rows has; nil: it may be one.
+// Check returns an error if v cannot be a sum of Writes over the given number of labelled rows.
 func (a Accumulator) Check(v []int64, rows int64) error {
 	c, err := a.counts(v)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 // resamples is how many times Interval draws the rows anew.
 const resamples = 1000
 
-// Interval returns the bounds between which the middle 95 % of m lie over sets of as many rows, drawn anew from those
-// that were counted (percentile bootstrap; Efron and Tibshirani 1993, §13.3): the cells of the confusion matrix are
-// drawn from a multinomial distribution by key. Rankings have Metric.StandardError instead. It says how far chance in
-// the choice of these rows goes, not in training. Numbers are not drawn anew: their sums give the standard error. NaN:
-// there are no rows, or counts by class do not say which errors belong to one row.
+// Interval returns the 95 % interval of m over random resamples of the counted rows, as many as were counted
+// (percentile bootstrap; Efron and Tibshirani 1993, §13.3). A resample takes the cells of the confusion matrix from a
+// multinomial distribution by key. Rankings have Metric.StandardError instead, and numbers the standard error from
+// their sums. The interval covers chance in the choice of these rows, not in training. It is NaN if there are no rows,
+// or if counts by class do not show which errors belong to one row.
 func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	if t.numbers != nil {
 		return t.numbers.interval(m)

@@ -16,14 +16,14 @@ import (
 type MetricCounts struct {
 	classes int
 	curves  int // binary rankings that bins describe: 1 for two exclusive classes, else one a class
-	bins    int // of each ranking; 0: accuracy and F1 only
+	bins    int // of each ranking (0 = accuracy and F1 only)
 	// rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives; of numbers rows, 0, their sums
 	n []int64
 
 	ordered bool // n ends with how many ranks predictions are off, and their squares
 	first   bool // class 0 is the positive one of two
 
-	each int       // sums of each of C columns of numbers; 0: labels are classes
+	each int       // sums of each of C columns of numbers (0 = labels are classes)
 	unit []float64 // of these
 }
 
@@ -37,8 +37,8 @@ func Count(scores mat.Dense, labels graph.Labels, rows []int32) MetricCounts {
 	return count(scores, labels, rows, 0, nil, false)
 }
 
-// count is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP, on its scale (nil: zero
-// Scales), and counts, if classes are ordered, how many ranks predictions are off.
+// count is Count that also sorts the rows' scores into bins of each ranking, for AUC and AP, on its scale (nil =
+// zero Scales), and counts, if classes are ordered, how many ranks predictions are off.
 func count(scores mat.Dense, labels graph.Labels, rows []int32, bins int, scales []Scale, ordered bool) MetricCounts {
 	if scores.Cols != labels.Classes && scores.Rows > 0 {
 		panic(fmt.Sprintf("eval: %d columns of scores for %d classes", scores.Cols, labels.Classes))
@@ -133,8 +133,8 @@ func (c *MetricCounts) class(k int) []int64 { return c.n[perRow+3*k:][:3] }
 // curve returns positives and negatives, in turn, of each bin of ranking k.
 func (c *MetricCounts) curve(k int) []int64 { return c.n[perRow+3*c.classes+2*k*c.bins:][:2*c.bins] }
 
-// eachRow calls f for every labelled row among rows, with its class or, where it may have several,
-// their bits.
+// eachRow calls f for every labelled row among rows, with its class, or with its bits if a row may
+// have several classes.
 func eachRow(scores mat.Dense, labels graph.Labels, rows []int32, f func(row []float32, class int, bits []uint8)) {
 	for i := range numbersOf(rows, scores.Rows) {
 		if labels.Multi() {
@@ -182,8 +182,8 @@ func (c *MetricCounts) Add(o MetricCounts) {
 // Vector returns the counts as numbers that peers sum. It is not to be changed.
 func (c *MetricCounts) Vector() []int64 { return c.n }
 
-// FromVector replaces c's counts by those of v, a sum of Vectors of c's classes and bins. It
-// refuses a vector of another length and one with a negative count; then c keeps its counts.
+// FromVector replaces c's counts by v, a sum of Vectors with c's classes and bins. It refuses a
+// vector of another length or with a negative count; then c keeps its counts.
 func (c *MetricCounts) FromVector(v []int64) error {
 	if len(v) != len(c.n) {
 		return fmt.Errorf("a vector of %d classes and %d bins must have %d counts (got %d)",
@@ -198,7 +198,7 @@ func (c *MetricCounts) FromVector(v []int64) error {
 	return nil
 }
 
-// Accuracy returns the share of rows whose every class is right, 0 where there are no rows.
+// Accuracy returns the share of rows whose every class is right, or 0 if there are no rows.
 func (c *MetricCounts) Accuracy() float64 { return ratio(float64(c.n[1]), float64(c.n[0])) }
 
 // MicroF1 returns F1 of all decisions together; with one class a node it equals Accuracy.

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Goal is what the threshold of two classes, or that of each of several a node, is chosen for.
+// Goal is the aim in choosing the threshold of two classes, or the threshold of each class if a node may have several.
 type Goal struct {
 	Best  string  // f1, precision or recall of the positive class, or of each of several
-	Under string  // precision or recall, which must be at least Least; empty: nothing
+	Under string  // precision or recall, which must be at least Least, or empty
 	Least float64 // in (0, 1)
 }
 
-// ParseGoal reads "f1", "recall@precision=P" or "precision@recall=R". The zero Goal is that of an empty text: the more
+// ParseGoal reads "f1", "recall@precision=P" or "precision@recall=R". An empty text gives the zero Goal: the more
 // probable class is predicted.
 func ParseGoal(text string) (g Goal, err error) {
 	if text == "" || text == "f1" {
@@ -30,9 +30,9 @@ func ParseGoal(text string) (g Goal, err error) {
 	return Goal{best, name, least}, nil
 }
 
-// Choose returns the bin of each ranking, of the positive class of two or of each of several a node, from which on the
-// class is predicted that serves g best on these rows, the highest of several. ok is false where none has what g asks
-// for at least: then it is the one that comes nearest, and that of even odds for a class that no row has.
+// Choose returns, for each ranking (the positive class of two, or each of several a node), the bin from which on the
+// class is predicted: the bin that serves g best on these rows, the highest of equals. ok is false if no bin reaches
+// g.Least. Then it is the nearest bin, or the bin of even odds for a class that no row has.
 func (t *Table) Choose(g Goal) (bins []int, ok []bool) {
 	for k := range t.counts.curves {
 		if right, _, missed := t.Class(t.ranked(k)); t.multi && right+missed == 0 {

@@ -73,16 +73,16 @@ func logOdds(dst []float64, row []float32, multi bool) {
 	}
 }
 
-// Scale says where the log-odds of a ranking lie, so that few bins tell them apart. The zero Scale is that of any
-// model.
+// Scale places the bins where most log-odds of a ranking are, so that few bins separate them. The zero Scale
+// suits any model.
 type Scale struct {
 	Centre, Width float64 // about their mean and deviation
 }
 
 // binOf returns the bin, in [0, bins), of the log-odds x. On the zero Scale bins have equal widths of x/(2+|x|): they
 // are as fine as bins of the probability at ½ and, unlike them, able to tell apart the scores of a sure model. Else,
-// with z for (x − Centre)/Width, they have equal widths of z/√(2+z²): each has about as many of normal log-odds, and a
-// few have those that lie far out. NaN lies in bin 0.
+// with z = (x − Centre)/Width, they have equal widths of z/√(2+z²): each bin has about as many normal log-odds, and a
+// few bins have the log-odds that are far out. NaN is in bin 0.
 func (s Scale) binOf(x float64, bins int) int {
 	x = min(max(x, -1e9), 1e9)
 	u := (1 + x/(2+math.Abs(x))) / 2
@@ -98,7 +98,7 @@ func (s Scale) binOf(x float64, bins int) int {
 
 // AUC returns the area under the ROC curve, of the positive class of two, else the mean over classes of one against the
 // rest; a class without positives or without negatives is left out. Rows of one bin count as equal: the area over all
-// rows' own scores lies within AUCBound of it. It is NaN if it is undefined: no class has both, or nothing was binned.
+// rows' own scores is within AUCBound of it. It is NaN if it is undefined: no class has both, or nothing was binned.
 func (c *MetricCounts) AUC() float64 { auc, _ := c.mean(curveArea); return auc }
 
 // AUCBound returns how far AUC is at most from the area over the rows' own scores: half the share
@@ -106,7 +106,7 @@ func (c *MetricCounts) AUC() float64 { auc, _ := c.mean(curveArea); return auc }
 func (c *MetricCounts) AUCBound() float64 { _, bound := c.mean(curveArea); return bound }
 
 // AP returns the average precision, Σ (Rₙ−Rₙ₋₁)·Pₙ over falling thresholds, one a bin, of the positive class of two,
-// else the mean over classes; a class without positives is left out. The value over all rows' own scores lies within
+// else the mean over classes; a class without positives is left out. The value over all rows' own scores is within
 // APBound of it. It is NaN if no class has positives, or nothing was binned.
 func (c *MetricCounts) AP() float64 { ap, _ := c.mean(curvePrecision); return ap }
 

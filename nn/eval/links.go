@@ -11,23 +11,23 @@ import (
 // Hits are the ranks up to which links are counted.
 var Hits = [4]int{1, 3, 10, 50}
 
-// Ranking counts how known links rank among pairs that are drawn, as sums that add up over peers exactly.
+// Ranking counts how known links rank among random pairs, as sums that add up over peers exactly.
 type Ranking struct {
-	auc   Accumulator // of each link beside its first drawn pair
+	auc   Accumulator // of each link and its first random pair
 	links int64
 	hits  [len(Hits)]int64
 	ranks float64 // sum of 1/rank
 	loss  float64
-	pairs []float32 // scores for auc: link, drawn, link, drawn, …
+	pairs []float32 // scores for auc: link, random pair, link, random pair, …
 }
 
 // Ranks are the figures of links.
 type Ranks struct {
 	Links int64 `json:"links"` // how many were ranked
-	// mean of 1/rank; the rank is 1 + the drawn pairs with a higher score + half of those with the same
+	// mean of 1/rank; the rank is 1 + the random pairs with a higher score + half of the pairs with the same
 	MRR  float64         `json:"mrr"`
 	Hits map[int]float64 `json:"hits"` // by K, of 1, 3, 10 and 50: share of ranks of at most K
-	AUC  float64         `json:"auc"`  // of links beside one drawn pair each
+	AUC  float64         `json:"auc"`  // of links against one random pair each
 	Loss float64         `json:"loss"` // mean binary cross-entropy
 }
 
@@ -36,7 +36,7 @@ func NewRanking(bins int) *Ranking {
 	return &Ranking{auc: NewAccumulator("auc", graph.Labels{Classes: 2, Class: []int32{}}, bins)}
 }
 
-// Add counts a link of that score among drawn pairs of these; without any there is nothing to count.
+// Add counts a link with the given score among the scores of random pairs. Without pairs it counts nothing.
 func (r *Ranking) Add(score float32, drawn []float32) {
 	if len(drawn) == 0 {
 		return
@@ -63,7 +63,7 @@ func (r *Ranking) Add(score float32, drawn []float32) {
 // Lost adds a loss summed over links.
 func (r *Ranking) Lost(loss float64) { r.loss += loss }
 
-// counted is how many numbers stand in front of those of the area under the curve.
+// counted is how many numbers come before the counts of the area under the curve.
 const counted = 1 + len(Hits) + 2*RealLen
 
 // Vector returns what r has counted as whole numbers.
@@ -82,7 +82,8 @@ func (r *Ranking) Vector() []int64 {
 	return v
 }
 
-// Read returns the figures of a sum of Vectors: NaN where no link was counted. What no Vectors add up to is an error.
+// Read returns the metrics of a sum of Vectors; they are NaN if no link was counted. A sum that no Vectors give is an
+// error.
 func (r *Ranking) Read(v []int64) (Ranks, error) {
 	nan := math.NaN()
 	n := v[0]
@@ -107,7 +108,7 @@ func (r *Ranking) Read(v []int64) (Ranks, error) {
 	return out, err
 }
 
-// Of returns m of the figures.
+// Of returns metric m.
 func (r Ranks) Of(m Metric) float64 {
 	switch k := m.hits(); {
 	case r.Links == 0:

@@ -10,13 +10,14 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Metric names what to measure. Of classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or
-// "ap" (average precision); all lie in [0, 1], and more is better. Of classes in order: "rank-mae" (by how many ranks a
-// prediction is off, on average; less is better) or "qwk" (quadratic weighted kappa, at most 1). Of numbers: "r2" (the
-// share of the variance that is explained, at most 1), or, in the units of the data, "mae" (mean absolute error) or
-// "rmse" (root of the mean squared error), of which less is better; of several columns their mean. Of links: "mrr"
-// (mean reciprocal rank of a known link among drawn pairs), "hits@10" (share of the known links of at most that rank)
-// or "auc"; all lie in [0, 1].
+// Metric names what to measure.
+//
+// For classes: "accuracy", "micro-f1", "macro-f1", "auc" (area under the ROC curve) or "ap" (average precision), all in
+// [0, 1]; more is better. For classes in order: "rank-mae" (by how many ranks a prediction is off, on average; less is
+// better) or "qwk" (quadratic weighted kappa, at most 1). For numbers: "r2" (the share of the variance that is
+// explained, at most 1), or, in the units of the data, "mae" (mean absolute error) or "rmse" (root of the mean squared
+// error); less is better for both. Several columns count by their mean. For links: "mrr" (mean reciprocal rank of a
+// known link among random pairs), "hits@10" (share of the known links of rank 10 or better) or "auc", all in [0, 1].
 type Metric string
 
 // Auto is AUC if the rarer of two classes has under a quarter of the training labels, else accuracy
@@ -85,9 +86,9 @@ func (m Metric) Gain(a, b float64) float64 {
 	return a - b
 }
 
-// StandardError returns about that of m over so many rows, where m is x. AUC and AP need the positives and negatives of
-// each ranking: that of AUC follows Hanley and McNeil (Radiology 143, 1982), of AP it is as of a fraction of the
-// positives. The rankings of several classes count as independent.
+// StandardError returns about the standard error of m, which is x over the given number of rows. AUC and AP need sides,
+// the positives and negatives of each ranking: the error of AUC follows Hanley and McNeil (Radiology 143, 1982), the
+// error of AP is computed as for a fraction of the positives. The rankings of several classes count as independent.
 func (m Metric) StandardError(x, rows float64, sides ...[2]float64) float64 {
 	if m.Ranks() && len(sides) > 0 {
 		sum, n := 0.0, 0.0
@@ -120,8 +121,8 @@ func (m Metric) StandardError(x, rows float64, sides ...[2]float64) float64 {
 	return math.Sqrt(max(x*(1-x), 0) / rows)
 }
 
-// Text returns x as it is shown: a percentage of classes, else a number; "undefined" of a ranking of nodes that have
-// one class only, or "–" where there is nothing to measure.
+// Text returns x as it is shown: a percentage for classes, else a number. NaN is "undefined" for a ranking of nodes
+// that all have one class, and "–" if there is nothing to measure.
 func (m Metric) Text(x float64) string {
 	switch {
 	case x != x && m.Ranks():
@@ -155,7 +156,7 @@ func (m Metric) Within(x, bound float64) string {
 // Ranks reports whether m depends on the order of the scores, and so on bins.
 func (m Metric) Ranks() bool { return m == "auc" || m == "ap" || m == Auto }
 
-// Of returns m of what was counted.
+// Of returns m over the rows that c counted.
 func (m Metric) Of(c *MetricCounts) float64 {
 	switch m {
 	case "accuracy", Auto:

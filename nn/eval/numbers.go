@@ -12,15 +12,15 @@ import (
 // standardised ones 0 is the mean of the training nodes. All sums are of numbers that are not negative.
 const (
 	sumOver    = iota // y − f where y is above f
-	sumUnder          // f − y where it is below
+	sumUnder          // f − y if positive
 	sumSquares        // (y − f)²
-	sumHigh           // y where it is above 0
-	sumLow            // −y where it is below
+	sumHigh           // y if positive
+	sumLow            // −y if positive
 	sumAround         // y²
 	sumErrors4        // (y − f)⁴
 	sumCross          // (y − f)²·y²
 	sumAround4        // y⁴
-	sumsOf            // so many sums; the last three say how far chance goes
+	sumsOf            // the number of sums; the last three give the error by chance
 )
 
 // shortSums are those without the last three.
@@ -30,7 +30,7 @@ const shortSums = sumErrors4
 type numbers struct {
 	rows int64
 	sums [][sumsOf]float64 // [C]
-	unit []float64         // [C] of the sums, in those of the data
+	unit []float64         // [C] the unit of the sums, in units of the data
 }
 
 func unitsOf(labels graph.Labels) []float64 {
@@ -61,7 +61,7 @@ func (n *numbers) add(row, values []float32) {
 	}
 }
 
-// write writes the first so many sums of each column to v.
+// write writes the first sums of each column to v, each of them.
 func (n *numbers) write(v []int64, each int) {
 	for c := range n.sums {
 		for k := range each {
@@ -70,7 +70,7 @@ func (n *numbers) write(v []int64, each int) {
 	}
 }
 
-// read returns what write wrote of so many rows.
+// readNumbers returns what write wrote of the given number of rows.
 func readNumbers(v []int64, rows int64, unit []float64, each int) numbers {
 	n := numbers{rows: rows, unit: unit, sums: make([][sumsOf]float64, len(unit))}
 	for c := range n.sums {
@@ -81,7 +81,7 @@ func readNumbers(v []int64, rows int64, unit []float64, each int) numbers {
 	return n
 }
 
-// check returns what no rows give; nil: some may.
+// check returns an error if no rows can give these sums.
 func (n *numbers) check() error {
 	for c, s := range n.sums {
 		rows := float64(n.rows)
@@ -95,7 +95,7 @@ func (n *numbers) check() error {
 	return nil
 }
 
-// baseline returns the sums of whoever predicts 0, which is the mean of the training nodes.
+// baseline returns the sums of a model that predicts 0, the mean of the training nodes.
 func (n *numbers) baseline() numbers {
 	out := numbers{rows: n.rows, unit: n.unit, sums: make([][sumsOf]float64, len(n.sums))}
 	for c, s := range n.sums {

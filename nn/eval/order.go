@@ -27,7 +27,7 @@ func Median(row []float32) int {
 	return ArgMax(row) // logits that are not numbers
 }
 
-// decided returns the class that a row of logits stands for.
+// decided returns the class that a row of logits predicts.
 func decided(row []float32, ordered bool) int {
 	if ordered {
 		return Median(row)
@@ -38,7 +38,7 @@ func decided(row []float32, ordered bool) int {
 // What is counted of classes in order, behind all other counts: how many ranks predictions are off, and the squares.
 const ranksOff = 2
 
-// far returns these counts; nil: they are not counted.
+// far returns these counts, or nil if they are not counted.
 func (c *MetricCounts) far() []int64 {
 	if !c.ordered {
 		return nil
@@ -46,7 +46,7 @@ func (c *MetricCounts) far() []int64 {
 	return c.n[len(c.n)-ranksOff:]
 }
 
-// apart counts so many nodes of class is that were said to be of class said.
+// apart counts nodes of class is that were predicted to be of class said.
 func (c *MetricCounts) apart(is, said int, nodes int64) {
 	if f := c.far(); f != nil {
 		off := int64(is - said)
@@ -58,9 +58,9 @@ func (c *MetricCounts) apart(is, said int, nodes int64) {
 // RankMAE returns by how many ranks predictions of ordered classes are off, on average; 0 without rows.
 func (c *MetricCounts) RankMAE() float64 { return ratio(float64(c.far()[0]), float64(c.n[0])) }
 
-// QWK returns the quadratic weighted kappa of ordered classes: 1 − Σ(i−j)²·O_ij / Σ(i−j)²·E_ij, where O counts the rows
-// of class i that are said to be of class j and E what is expected of the same marginals by chance (Cohen,
-// Psychological Bulletin 1968). It is 0 where all rows have, and get, one class.
+// QWK returns the quadratic weighted kappa of ordered classes: 1 − Σ(i−j)²·O_ij / Σ(i−j)²·E_ij. O counts the rows of
+// class i that are predicted to be of class j, and E is what chance gives with the same marginals (Cohen, Psychological
+// Bulletin 1968). It is 0 if all rows have, and get, one class.
 func (c *MetricCounts) QWK() float64 {
 	expected := 0.0
 	for i := range c.classes {

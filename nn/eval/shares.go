@@ -23,8 +23,8 @@ func (s Shares) Valid() bool {
 }
 
 // Apply moves the logits of a site's nodes. class is the class of each labelled validation node, −1 for all others.
-// The move of such a node is that of the others: no logit depends on the node's own label. A site without such nodes
-// keeps its logits, and so do all sites if s is nil.
+// Such a node is moved as all others are: no logit depends on the node's own label. A site without such nodes keeps
+// its logits, and so do all sites if s is nil.
 func (s *Shares) Apply(logits mat.Dense, class []int32) {
 	if s == nil {
 		return

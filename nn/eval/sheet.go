@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// mostConfused is the most classes of which every pair is counted.
+	// mostConfused is the most classes for a count of every pair.
 	mostConfused = 50
 
 	// CurveBins is the resolution of the rankings that a Sheet has.
 	CurveBins = 100
 
-	// reliabilityBins are those of expected calibration error, of equal width.
+	// reliabilityBins is the number of bins of expected calibration error, of equal width.
 	reliabilityBins = 10
 
 	// fine is the unit of probabilities and log-likelihoods that are summed as whole numbers: 2⁻¹⁶.
 	fine = 1 << 16
 )
 
-// Sheet is the layout of what the rows of a set add to the figures of a model, as whole numbers that peers sum exactly:
-// rows, right ones, the confusion matrix or, of more than 50 classes or several a node, TP, FP and FN of each class; of
-// two classes, or with a Goal of each of several, positives and negatives in bins of calibrated log-odds; reliability
-// before and after calibration, of several classes a node of each. Each row
-// is rounded by itself, so the sums do not depend on which peer has which rows. Of numbers these are rows and sums of
-// errors (numbers), which add up within the rounding of float64.
+// Sheet is the layout of what the rows of a set add to the metrics of a model, as whole numbers that peers sum exactly:
+// rows, right ones, and the confusion matrix, or TP, FP and FN of each class with more than 50 classes or several a
+// node; positives and negatives in bins of calibrated log-odds, for two classes, or with a Goal for each of several;
+// reliability before and after calibration, for each class if a node may have several. Each row is rounded by itself,
+// so the sums do not depend on which peer has which rows. For numbers the sheet has rows and sums of errors (numbers),
+// which add up within the rounding of float64.
 type Sheet struct {
 	none           graph.Labels
 	matrix         bool
@@ -141,8 +141,8 @@ func note(trust []int64, p float64, right bool) {
 	t[2] += int64(math.RoundToEven(p * fine))
 }
 
-// Probabilities writes to dst those of a row of logits divided by their temperatures, [C]: by softmax or, where a node
-// may have several classes, by the sigmoid.
+// Probabilities writes to dst the probabilities of a row of logits, [C], divided by their temperatures first: the
+// softmax, or the sigmoid if a node may have several classes.
 func Probabilities(dst []float64, row []float32, several bool, temperatures Temperatures) {
 	top, sum := float64(slices.Max(row)), 0.0
 	for k, x := range row {
@@ -160,11 +160,11 @@ func Probabilities(dst []float64, row []float32, several bool, temperatures Temp
 	}
 }
 
-// Cuts are the calibrated log-odds from which on classes are predicted: of two that of class 1, of several a node [C];
-// empty: the more probable class, or each that is more probable than not.
+// Cuts are the calibrated log-odds from which on classes are predicted: one number for two classes, the cut of class
+// 1; [C] if a node may have several; none for the more probable class, or for each that is more probable than not.
 type Cuts []float64
 
-// Of reports whether class k of a row of logits is predicted; there must be cuts.
+// Of reports whether class k of a row of logits is predicted. There must be cuts.
 func (c Cuts) Of(row []float32, k int, temperatures Temperatures) bool {
 	if len(c) == 1 && len(row) == 2 {
 		return (logOddsOf(row, 0, temperatures, false) >= c[0]) == (k == 1)
@@ -172,13 +172,13 @@ func (c Cuts) Of(row []float32, k int, temperatures Temperatures) bool {
 	return logOddsOf(row, k, temperatures, true) >= c[k]
 }
 
-// Mirrored returns the cut by which the other of two classes is predicted for the same rows.
+// Mirrored returns the cut of the other of two classes that predicts the same for the same rows.
 func Mirrored(cut float64) float64 {
 	return min(math.Nextafter(-cut, math.Inf(1)), math.MaxFloat64)
 }
 
-// Decided returns logits (N×C) by which, without cuts, those classes are predicted that these cuts say of logits.
-// Without cuts it is logits.
+// Decided returns logits (N×C) whose predictions without cuts are the predictions of these cuts. Without cuts it
+// returns logits unchanged.
 func (c Cuts) Decided(logits mat.Dense, temperatures Temperatures) mat.Dense {
 	if len(c) == 0 {
 		return logits
@@ -217,12 +217,12 @@ func CurveEdge(bin int) float64 {
 	return 2 * u / (1 - math.Abs(u))
 }
 
-// CurveBin returns the bin of log-odds x. NaN lies in bin 0.
+// CurveBin returns the bin of log-odds x. The bin of NaN is 0.
 func CurveBin(x float64) int {
 	return sort.Search(CurveBins-1, func(b int) bool { return !(CurveEdge(b+1) <= x) })
 }
 
-// Read returns what a sum of Writes says. Numbers that no rows give are an error.
+// Read returns the counts in a sum of Writes. Numbers that no rows give are an error.
 func (s Sheet) Read(v []int64) (*Table, error) {
 	if len(v) != s.size {
 		return nil, fmt.Errorf("a sheet must have %d numbers (got %d)", s.size, len(v))
@@ -283,15 +283,15 @@ func (s Sheet) Read(v []int64) (*Table, error) {
 
 // Table is what was counted of a set of rows.
 type Table struct {
-	Matrix        [][]int64 // [label][said] rows; nil: more than 50 classes, or several a node
+	Matrix        [][]int64 // [label][predicted] rows; nil with more than 50 classes, or several a node
 	counts        MetricCounts
 	before, after []int64 // reliability: decisions, right ones, sums of probabilities, of each bin
 	multi         bool
 	cut           bool     // of several classes a node: by cuts, so that what is right of single rows is not known
-	numbers       *numbers // nil: labels are classes
+	numbers       *numbers // nil if labels are classes
 }
 
-// fromMatrix makes the other counts those of the matrix.
+// fromMatrix computes the other counts from the matrix.
 func (t *Table) fromMatrix() {
 	clear(t.counts.n[:perRow+3*t.counts.classes])
 	clear(t.counts.far())
@@ -318,7 +318,7 @@ func (t *Table) Rows() int64 {
 	return t.counts.n[0]
 }
 
-// Column returns metric m, of numbers, of column c, and what it is where each row gets the mean of the training rows.
+// Column returns metric m, of numbers, for column c, and its value if each row gets the mean of the training rows.
 func (t *Table) Column(m Metric, c int) (x, baseline float64) {
 	mean := t.numbers.baseline()
 	x, _ = t.numbers.column(m, c)
@@ -332,7 +332,7 @@ func (t *Table) Class(k int) (right, wrong, missed int64) {
 	return c[0], c[1], c[2]
 }
 
-// Of returns metric m; NaN: there are no rows, or the sheet has no ranking of them.
+// Of returns metric m, or NaN if there are no rows or the sheet has no ranking of them.
 func (t *Table) Of(m Metric) float64 {
 	switch {
 	case t.numbers != nil && m.OfNumbers():
@@ -352,11 +352,11 @@ func (t *Table) Bound(m Metric) float64 {
 	return t.counts.bound(m)
 }
 
-// Baseline returns what m is where each row gets the class that most training rows have, the first of several; of rows
-// with several classes those that more than half of the training rows have, ordered classes under rank-mae their
-// median. train has the training rows by class, of so many with a label. Numbers are predicted by the mean of the
-// training rows. A ranking that knows nothing has an AUC of ½ and the share of positives for AP. NaN: the counts do not
-// say.
+// Baseline returns the value of m if each row gets the class that most training rows have, the first of equals. Rows
+// with several classes get the classes that more than half of the training rows have; ordered classes under rank-mae
+// get their median, and numbers the mean of the training rows. train has the training rows by class, labelled the
+// number of rows with a label. A ranking without knowledge has an AUC of ½, and the share of positives as its AP. It is
+// NaN if the counts do not suffice.
 func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 	if t.numbers != nil {
 		mean := t.numbers.baseline()
@@ -397,8 +397,8 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 
 // Errors returns the expected calibration error before and after calibration: the mean, over ten bins of the
 // probability of the predicted class, of the distance between that probability and the fraction that is right (Guo et
-// al., On Calibration of Modern Neural Networks, ICML 2017, eq. 3). Of rows with several classes it is the mean over
-// classes, so that one that is overconfident does not offset another that is underconfident. Without rows both are NaN.
+// al., On Calibration of Modern Neural Networks, ICML 2017, eq. 3). If a node may have several classes it is the mean
+// over classes, so that an overconfident class does not offset an underconfident one. Without rows both are NaN.
 func (t *Table) Errors() (before, after float64) { return expected(t.before), expected(t.after) }
 
 func expected(trust []int64) float64 {

@@ -18,8 +18,8 @@ func gridTemperature(k int) float64 { return math.Exp2(float64(k)/2 - 6) }
 
 // Temperatures are what logits are divided by for probabilities.
 type Temperatures struct {
-	Shared  float64   // of all classes; 0: 1
-	Classes []float64 // [C] of several classes a node: that of each; nil: Shared
+	Shared  float64   // of all classes (0 = 1)
+	Classes []float64 // [C] the temperature of each class if a node may have several (nil = Shared)
 }
 
 // Of returns the temperature of class k.
@@ -33,8 +33,8 @@ func (t Temperatures) Of(k int) float64 {
 	return 1
 }
 
-// Likelihoods returns how many numbers WriteLikelihoods writes of labels of that kind and so many classes, and how many
-// of them, the first, may exceed the number of all rows.
+// Likelihoods returns how many numbers WriteLikelihoods writes of labels of kind k, and how many of them, the first,
+// may exceed the number of all rows.
 func Likelihoods(k graph.TargetKind, classes int) (numbers, wide int) {
 	if k != graph.Several {
 		return gridSize, gridSize
@@ -43,8 +43,8 @@ func Likelihoods(k graph.TargetKind, classes int) (numbers, wide int) {
 }
 
 // WriteLikelihoods writes to v the negative log-likelihood of the labels at each temperature of the grid, in units of
-// 2⁻¹⁶; each row is rounded by itself. Of several classes a node it does so class by class, and appends how many rows
-// have each class, and the number of rows. Numbers have no likelihood.
+// 2⁻¹⁶; each row is rounded by itself. If a node may have several classes, it does so class by class, and appends how
+// many rows have each class, and the number of rows. Numbers have no likelihood.
 func WriteLikelihoods(v []int64, logits mat.Dense, labels graph.Labels) {
 	numbers, wide := Likelihoods(labels.Kind(), labels.Classes)
 	clear(v[:numbers])
@@ -118,8 +118,8 @@ func FitTemperatures(v []int64, k graph.TargetKind, classes int) (t Temperatures
 }
 
 // fitted is the temperature of the lowest point of the grid, refined by the parabola through it and its neighbours over
-// log T, rounded to four digits. A prior of one observation, (ln T/usual)²/2, keeps it near the usual one where there
-// are few rows, or where all are right.
+// log T, rounded to four digits. A prior of one observation, (ln T/usual)²/2, keeps it near the usual one if there are
+// few rows, or if all are right.
 func fitted(v []int64, usual float64) float64 {
 	at := func(k int) float64 {
 		x := math.Log(gridTemperature(k) / usual)
