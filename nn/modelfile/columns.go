@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// encoding is what graph.Graph.Encoding says of columns, of one table of nodes or of several types.
+// encoding is the part of graph.Graph.Encoding on columns, of one table of nodes or of several types.
 type encoding struct {
 	Columns []json.RawMessage `json:"columns"`
 	Edges   []json.RawMessage `json:"edge_columns"`
@@ -26,7 +26,7 @@ type encoding struct {
 // encoded is a column that became features, and how.
 type encoded struct{ name, how string }
 
-// columns returns those that became features of nodes and, where they are read, of edges.
+// columns returns the columns that became features of nodes and, with edges, of edges.
 func (e encoding) columns(edges bool) (all []encoded, err error) {
 	add := func(table string, list []json.RawMessage) {
 		for _, text := range list {
@@ -54,8 +54,8 @@ func (e encoding) columns(edges bool) (all []encoded, err error) {
 	return all, err
 }
 
-// SameColumns returns an error that names the first column whose encoding differs from that of a model of spec:
-// graph.Graph.Encoding of its card and of other data. Where either has none there is nothing to compare.
+// SameColumns returns an error that names the first column whose encoding differs between a model of spec and
+// other data. Both encodings are graph.Graph.Encoding; if either is empty there is nothing to compare.
 func SameColumns(spec nn.Spec, model, other []byte) error {
 	if len(model) == 0 || len(other) == 0 {
 		return nil

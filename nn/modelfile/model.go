@@ -21,8 +21,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Card says where a model comes from and what it can do. It has no date and no machine in it: the
-// same training writes the same file.
+// Card describes where a model comes from and what it can do. It has no date and no machine in it:
+// the same training writes the same file.
 type Card struct {
 	Dataset string          `json:"dataset,omitempty"`
 	Nodes   int64           `json:"nodes,omitempty"`  // of the whole training graph
@@ -38,19 +38,19 @@ type Card struct {
 	Test    float64         `json:"test"`              // in [0, 1]
 	Rounds  int             `json:"rounds,omitempty"`
 
-	Temperature float64 `json:"temperature,omitempty"` // by which logits are divided for probabilities; 0: 1
-	// of several classes a node, [C]: those of each; nil: Temperature
+	Temperature float64 `json:"temperature,omitempty"` // divides logits for probabilities (0 = 1)
+	// of several classes a node, [C]: one per class (nil = Temperature)
 	Temperatures []float64 `json:"temperatures,omitempty"`
 	// of two classes, the one that figures of one class are of (empty = the second)
 	Positive string `json:"positive,omitempty"`
 	// log-odds, at the temperature, from which on class 1, of two, is predicted (nil = 0)
 	Threshold  *float64  `json:"threshold,omitempty"`
-	Thresholds []float64 `json:"thresholds,omitempty"` // of several classes a node, [C]: those of each; nil: 0
+	Thresholds []float64 `json:"thresholds,omitempty"` // of several classes a node, [C]: one per class (nil = 0)
 	Goal       string    `json:"goal,omitempty"`       // what thresholds were chosen for
 	// classes are in order: the median of the probabilities is predicted
 	Ordered bool `json:"ordered,omitempty"`
 
-	Bytes map[string]int64 `json:"bytes,omitempty"` // that travelled, by door: "halo", "reduce", "control"
+	Bytes map[string]int64 `json:"bytes,omitempty"` // sent, by kind: "halo", "reduce", "control"
 
 	// What prediction needs besides the model; both stand in the file outside the card.
 	Classes  []string `json:"-"` // [C] names, or nil
@@ -79,9 +79,10 @@ func (c Card) Cuts() eval.Cuts {
 // has its history.
 const formatVersion = "1"
 
-// Write writes m and its card to path as one safetensors file, durably: path holds the complete
-// file, or what it held before. The tensors are m.Params by name; the metadata has "heddle" (the
-// version), "digest", "spec", "card", "classes" and "encoding". A value that is not finite is refused.
+// Write writes m and its card to path as one safetensors file, durably: after a failure path has
+// either the complete file or its former content. The tensors are m.Params by name; the metadata has
+// "heddle" (the version), "digest", "spec", "card", "classes" and "encoding". A value that is not
+// finite is refused.
 func Write(path string, m *nn.Model, card Card) error {
 	b, err := encodeModel(m, card)
 	if err != nil {
@@ -90,8 +91,8 @@ func Write(path string, m *nn.Model, card Card) error {
 	return disk.WriteFile(disk.OS{}, path, 0o600, b)
 }
 
-// Fingerprint returns the SHA-256 of the file that Write writes of m and its card, by which peers know that they have
-// the same one.
+// Fingerprint returns the SHA-256 of the file that Write writes of m and its card. Peers compare it to check that
+// they have the same one.
 func Fingerprint(m *nn.Model, card Card) ([32]byte, error) {
 	b, err := encodeModel(m, card)
 	if err != nil {
@@ -204,7 +205,7 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 	if err := card.check(spec); err != nil {
 		return nil, Card{}, err
 	}
-	if _, ok := a.meta["classes"]; ok && spec.Kind() != graph.Links { // files of before may name those of the nodes
+	if _, ok := a.meta["classes"]; ok && spec.Kind() != graph.Links { // older files may name the classes of the nodes
 		if err := parse(a.meta, "classes", &card.Classes, true); err != nil {
 			return nil, Card{}, err
 		}
@@ -230,7 +231,7 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 	return m, card, fill(m.Params(), a.tensors)
 }
 
-// check returns an error where predictions by a model of spec cannot be as the card says.
+// check returns an error if a model of spec cannot predict as its card states.
 func (c Card) check(spec nn.Spec) error {
 	for _, list := range []struct {
 		name string
@@ -308,8 +309,8 @@ func finite(t tensor) error {
 // therefore lacks.
 const unstored = 1 << 24
 
-// values returns about how many values the matrices of spec have, of all its heads too, or a number
-// above limit: what a file asks for is compared with what it holds before any of it is allocated.
+// values returns about how many values the matrices of spec have, all heads included, or a number
+// above limit. The need of a file is compared with its content before anything is allocated.
 func values(spec nn.Spec, limit int64) int64 {
 	var n int64
 	matrix := func(in, out int) {

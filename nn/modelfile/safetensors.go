@@ -28,7 +28,7 @@ type tensor struct {
 	data  []float32
 }
 
-// archive is what a safetensors file holds.
+// archive is the content of a safetensors file.
 type archive struct {
 	meta    map[string]string
 	tensors []tensor

@@ -18,7 +18,7 @@ func SameArchitecture(file, plan nn.Spec) error {
 		for i := range s.Layers {
 			s.Layers[i].Dropout, s.Layers[i].AttentionDropout = 0, 0
 		}
-		s.Encoder.Dropout, s.CorrectSmooth, s.Units = 0, nil, nil // units are those of the data at hand
+		s.Encoder.Dropout, s.CorrectSmooth, s.Units = 0, nil, nil // units are the units of the data at hand
 		if s.Encoder.Labels > 0 {
 			s.Encoder.Labels = 1
 		}
@@ -64,7 +64,7 @@ func differ(at string, want, got any) error {
 	return nil
 }
 
-// SameClasses returns an error unless the classes of labels, if they have names, are those of a model.
+// SameClasses returns an error unless the classes of labels, if they have names, are the model's, names.
 func SameClasses(names, labels []string) error {
 	if len(names) == 0 || len(labels) == 0 {
 		return nil
