@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// CheckAggregator tests an aggregator on rows of the given width, over the edges of so many
-// relations (0: without types): blocks of sources equal their union in rows and in gradients,
+// CheckAggregator tests an aggregator on rows of the given width, over edges of the given number of
+// relations (0 = without types): blocks of sources equal their union in rows and in gradients,
 // derivatives, destinations without edges, inputs unwritten.
 func CheckAggregator(t *testing.T, agg aggregate.Aggregator, width, relations int) {
 	t.Helper()
@@ -67,8 +67,8 @@ func CheckAggregator(t *testing.T, agg aggregate.Aggregator, width, relations in
 	}
 }
 
-// withEdgeColumns gives the edges of g rows of so many columns, some of which two have in common, and
-// some none; 0: it does nothing.
+// withEdgeColumns gives the edges of g rows of the given number of columns (0 = it does nothing).
+// Some rows belong to two edges, some to none.
 func withEdgeColumns(g *graph.CSR, columns int) mat.Dense {
 	if columns == 0 {
 		return mat.Dense{}
@@ -108,7 +108,7 @@ func runParts(agg aggregate.Aggregator, parts []part, edges, z, weight mat.Dense
 	agg.End(h, acc)
 	dz = mat.New(z.Rows, z.Cols)
 	agg.EndGrad(dacc, weight, acc)
-	for k, p := range parts { // the gradient of every other one takes its rows' place, where it can
+	for k, p := range parts { // every other gradient takes its rows' place, if it can
 		acc.Src = ids(p.src)
 		read := p.z
 		if !agg.Properties().NeedsSource {

@@ -16,11 +16,11 @@ import (
 )
 
 // Check tests a layer: shapes, permutation of nodes (and with it the order of edges), isolated
-// nodes, blocks of destinations, and workers that hold parts of the rows, equal to the whole graph
-// in rows and in gradients (dropout included), derivatives by x and every parameter, inputs
-// unwritten, training without dropout equal to inference, sparse input equal to dense input, and a
-// frozen aggregate equal to the one computed in the pass. A BatchNorm in training takes a whole
-// graph, and is not that of inference.
+// nodes, blocks of destinations, workers with parts of the rows, equal to the whole graph in rows
+// and in gradients (dropout included), derivatives by x and every parameter, inputs unwritten,
+// training without dropout equal to inference, sparse input equal to dense input, and a frozen
+// aggregate equal to the one computed in the pass. A BatchNorm in training takes a whole graph, and
+// differs from inference.
 func Check(t *testing.T, l *nn.Layer) {
 	t.Helper()
 	c := checkOf(t, l)

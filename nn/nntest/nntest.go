@@ -1,5 +1,5 @@
-// Package nntest holds the laws that every operator, aggregator and layer obeys, as tests for any
-// of them.
+// Package nntest has the laws that every operator, aggregator and layer obeys, as tests for any of
+// them.
 package nntest
 
 import (
@@ -104,11 +104,11 @@ func dot(a, b mat.Dense) float64 {
 const rounding = 5e-6
 
 // derivative fails unless the derivative of f by value agrees with grad, along random directions
-// and for single elements. f is computed in float32, so each central difference carries a rounding
-// error that grows as the step shrinks, and a truncation error that shrinks with it: where a step
-// happens to cross the kink of a ReLU or the tie of a maximum, a hundred times the rest. So the
-// best of five steps counts, and it must come within 0.5 % of the gradient's length: a hundredth of
-// what dropping any one term of a backward pass changes.
+// and for single elements. f is computed in float32, so each central difference has a rounding
+// error that grows as the step shrinks, and a truncation error that shrinks with it. If a step
+// happens to pass the kink of a ReLU or the tie of a maximum, it has a hundred times the rest. So
+// the best of five steps counts, and it must come within 0.5 % of the gradient's length: a
+// hundredth of what dropping any one term of a backward pass changes.
 func derivative(t testing.TB, what string, value, grad mat.Dense, f func() float64) {
 	t.Helper()
 	length := math.Sqrt(dot(grad, grad))
@@ -185,9 +185,9 @@ func perturb(params []*tape.Param) {
 	}
 }
 
-// CheckRows tests an operator on rows of width in (where the operator leaves it open): shapes,
-// inputs unwritten, derivatives, gradients added and not overwritten, and dx left out where it is
-// not wanted.
+// CheckRows tests an operator on rows of width in, which only an operator of any width takes:
+// shapes, inputs unwritten, derivatives, gradients added and not overwritten, and dx left out if it
+// is not wanted.
 func CheckRows(t *testing.T, op tape.Operator, in int) {
 	t.Helper()
 	if w, _ := op.Dims(); w != 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// worker is one of some that compute a layer together, phase by phase: it holds the rows of its own
-// nodes.
+// worker is one of several that compute a layer together, phase by phase: it has the rows of its
+// own nodes.
 type worker struct {
 	layer  *nn.Layer
 	tape   *tape.Tape
@@ -26,8 +26,8 @@ type worker struct {
 	b      nn.Backward
 }
 
-// checkWorkers holds rows and gradients of a layer over three workers to those of one, whole, which
-// has h, dx and params.
+// checkWorkers compares the rows and gradients of a layer over three workers with one worker that
+// has the whole graph: h, dx and params.
 func checkWorkers(t *testing.T, l *nn.Layer, whole problem, h, dx mat.Dense, params []mat.Dense) {
 	t.Helper()
 	relations := max(l.Conv.Relations, 1)
