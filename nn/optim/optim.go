@@ -1,6 +1,6 @@
-// Package optim holds optimisers that step over flat buffers, one of parameters and one of
-// gradients, and schedules of the learning rate. No product is fused with a sum, so every peer
-// keeps the same bits whatever its processor.
+// Package optim has optimisers that step over flat buffers, one of parameters and one of gradients,
+// and schedules of the learning rate. No product is fused with a sum, so every peer keeps the same
+// bits whatever its processor.
 package optim
 
 import (
@@ -15,9 +15,9 @@ import (
 type Config struct {
 	Name     string  `json:"name"`               // "sgd", "adam" or "adamw"
 	LR       float32 `json:"lr"`                 // step size before the schedule, > 0
-	Momentum float32 `json:"momentum,omitempty"` // sgd: in [0, 1); 0: none
-	Beta1    float32 `json:"beta1,omitempty"`    // adam, adamw: in [0, 1); 0: 0.9
-	Beta2    float32 `json:"beta2,omitempty"`    // adam, adamw: in [0, 1); 0: 0.999
+	Momentum float32 `json:"momentum,omitempty"` // sgd: in [0, 1) (0 = none)
+	Beta1    float32 `json:"beta1,omitempty"`    // adam, adamw: in [0, 1) (0 = 0.9)
+	Beta2    float32 `json:"beta2,omitempty"`    // adam, adamw: in [0, 1) (0 = 0.999)
 	Eps      float32 `json:"eps,omitempty"`      // adam, adamw: ≥ 0; 0: 1e-8
 	// ≥ 0; L2 penalty Decay·w of the gradient (sgd, adam), or w times 1−lr·Decay (adamw)
 	Decay float32 `json:"decay,omitempty"`
@@ -145,8 +145,8 @@ func (p *updatePass) Run(part int) {
 // State returns the number of steps made and the moments, which alias the optimiser's own.
 func (o *Optimizer) State() (steps int64, moments [][]float32) { return o.steps, o.moments }
 
-// Restore sets what State returned, copying the moments. The error says which length differs; then
-// nothing changed.
+// Restore sets what State returned, copying the moments. The error names the length that differs;
+// then nothing changed.
 func (o *Optimizer) Restore(steps int64, moments [][]float32) error {
 	if steps < 0 || len(moments) != len(o.moments) {
 		return fmt.Errorf("the state of %s must have %d moments and at least 0 steps (got %d and %d)",

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// SparseAdam is Adam over the rows of a table of which a step changes only those that have a gradient, with their
+// SparseAdam is Adam over the rows of a table. A step changes only the rows that have a gradient, and their
 // moments (PyTorch's SparseAdam). It has no decay, which would reach rows that a step does not read.
 type SparseAdam struct {
 	cfg   Config
@@ -56,7 +56,7 @@ func (s *SparseAdam) State() (steps int64, first, second []float32) {
 	return s.steps, s.m.Data, s.v.Data
 }
 
-// Restore sets what State returned, copying the moments. The error says which length differs; then nothing changed.
+// Restore sets what State returned, copying the moments. The error names the length that differs; then nothing changed.
 func (s *SparseAdam) Restore(steps int64, first, second []float32) error {
 	if n := len(s.m.Data); steps < 0 || len(first) != n || len(second) != n {
 		return fmt.Errorf("the moments of a table must have %d values each and at least 0 steps "+
