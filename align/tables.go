@@ -34,23 +34,19 @@ type SiteConfig struct {
 // Validate reports every field that is out of its bounds, or nil.
 func (c SiteConfig) Validate() error {
 	var faults []error
-	if c.Here == "" {
-		faults = append(faults, errors.New("this site must have a name (got none)"))
+	must := func(ok bool, format string, got ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, got...))
+		}
 	}
-	if c.MinTexts < 1 {
-		faults = append(faults, fmt.Errorf("MinTexts must be at least 1 (got %d)", c.MinTexts))
-	}
-	if c.SourceSite != "" && c.SourceSite == c.TargetSite {
-		faults = append(faults, fmt.Errorf("the sites of sources and of targets must be in two columns "+
-			"(got both in %s)", c.SourceSite))
-	}
+	must(c.Here != "", "this site must have a name (got none)")
+	must(c.MinTexts >= 1, "MinTexts must be at least 1 (got %d)", c.MinTexts)
+	must(c.SourceSite == "" || c.SourceSite != c.TargetSite,
+		"the sites of sources and of targets must be in two columns (got both in %s)", c.SourceSite)
 	if len(c.NodeTables) == 0 {
 		return errors.Join(append(faults, c.ImportConfig.Validate())...)
 	}
-	if c.Relation != "" {
-		faults = append(faults,
-			fmt.Errorf("each table of edges is a relation, without a column of relations (got %s)", c.Relation))
-	}
+	must(c.Relation == "", "each table of edges is a relation, without a column of relations (got %s)", c.Relation)
 	return errors.Join(faults...)
 }
 
@@ -261,7 +257,7 @@ func (t *Tables) read(by *typed.Encoding) (r *reading, err error) {
 		return nil, err
 	}
 	for k := range index {
-		index[k].first = first[k]
+		index[k].First = first[k]
 	}
 	for k := range t.edges {
 		if err := t.readRelation(&t.edges[k], by, e, index, r); err != nil {
@@ -409,7 +405,6 @@ func (s *siteEdges) name(place map[[2]string]int32, site, name string, line wher
 // end is what an end of an edge may be.
 type end struct {
 	dataset.Ends
-	first  int32  // number of the first of these nodes
 	prefix string // of their names at all sites
 }
 
@@ -452,7 +447,7 @@ func (of *Tables) ends(t *table.Table, c *edgeTable, row *dataset.EdgeRow, sites
 			return found, other, foreign,
 				fault("node must be a name in %s%s, or the name of its site (got %.40q)", e.File, must, name)
 		}
-		found[k] = e.first + i
+		found[k] = i
 	}
 	return found, other, foreign, nil
 }

@@ -65,8 +65,7 @@ func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 	}
 	for k := range e.Columns {
 		c, one := &e.Columns[k], of[e.Columns[k].Name]
-		out := table.ColumnFacts{Name: c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
-		s := one.Stats
+		out, s := columnFacts("", c), one.Stats
 		if s != nil {
 			if out.Missing = s.Missing; c.Kind == table.Categorical {
 				f.AddSpelled(c.Name, s.Spelled, one.Values, c.Values)
@@ -113,6 +112,11 @@ func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 	}
 }
 
+// columnFacts returns what an encoding has of a column, called by its name behind prefix.
+func columnFacts(prefix string, c *table.Column) table.ColumnFacts {
+	return table.ColumnFacts{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
+}
+
 // unlike is why a column is dropped that this site would keep without the others.
 const unlike = "the sites together have too many categories or too few nodes of each, or one ignores it"
 
@@ -124,8 +128,7 @@ func (e *Encoding) EdgeFacts(f *table.Facts, prefix string, found []ColumnProfil
 		of[found[k].Name] = &found[k]
 	}
 	for _, c := range e.EdgeColumns {
-		out := table.ColumnFacts{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(),
-			Values: len(c.Values)}
+		out := columnFacts(prefix, &c)
 		if one := of[c.Name]; one != nil {
 			out.Missing = one.Stats.Missing
 			f.AddSpelled(out.Name, one.Stats.Spelled, one.Values, c.Values)
@@ -167,8 +170,7 @@ func hint(s *table.Stats, name string) string {
 func (r *Reading) addUnknown(f *table.Facts, e *Encoding) {
 	if len(f.Columns) == 0 {
 		for _, c := range e.Columns {
-			f.Columns = append(f.Columns, table.ColumnFacts{Name: c.Name, Kind: string(c.Kind), Features: c.Features(),
-				Values: len(c.Values)})
+			f.Columns = append(f.Columns, columnFacts("", &c))
 		}
 	}
 	for k, c := range e.Columns {

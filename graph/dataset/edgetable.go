@@ -44,6 +44,7 @@ const plain = "edge"
 type Ends struct {
 	File    string // table of the nodes
 	Index   map[string]int32
+	First   int32           // is added to the numbers of Index
 	spelled table.Spellings // of the names, once one is not found
 }
 
@@ -53,7 +54,7 @@ func (e *Ends) Find(name string) (i int32, must string, ok bool) {
 	whole := table.Whole(name)
 	for _, also := range [3]string{name, whole, whole + ".0"} {
 		if i, ok = e.Index[also]; ok {
-			return i, "", true
+			return e.First + i, "", true
 		}
 	}
 	if e.spelled == nil {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,41 +59,37 @@ func width(columns []table.Column) int {
 // ParseEncoding reads the JSON of graph.Graph.Encoding and refuses one that Import could not have
 // written.
 func ParseEncoding(text []byte) (*Encoding, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	var e Encoding
-	if err := d.Decode(&e); err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
+	if err := Decode(text, &e); err != nil {
+		return nil, err
 	}
-	if d.More() {
-		return nil, errors.New("encoding: bytes after its end")
+	_, err := ParseTimeSplit(e.SplitTime)
+	switch {
+	case e.ID == "" || e.Source == "" || e.Target == "":
+		err = errors.New("id, source and target must name columns")
+	case e.Regression && (e.Label == "" || e.Multi || len(e.Classes) > 0):
+		err = errors.New("regression needs a label, without multi and classes")
+	case e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses:
+		err = fmt.Errorf("number of classes must be 1 to %d (got %d)", MaxClasses, len(e.Classes))
 	}
-	if e.ID == "" || e.Source == "" || e.Target == "" {
-		return nil, errors.New("encoding: id, source and target must name columns")
-	}
-	if e.Regression && (e.Label == "" || e.Multi || len(e.Classes) > 0) {
-		return nil, errors.New("encoding: regression needs a label, without multi and classes")
-	}
-	if e.Multi && len(e.Classes) == 0 || len(e.Classes) > MaxClasses {
-		return nil, fmt.Errorf("encoding: number of classes must be 1 to %d (got %d)", MaxClasses,
-			len(e.Classes))
-	}
-	if err := edgelist.CheckMerge(e.Merge); err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
-	}
-	if err := CheckRelations(e.Relations); err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
-	}
-	if err := e.Directed.Valid(); err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
-	}
-	if _, err := ParseTimeSplit(e.SplitTime); err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
-	}
-	if err := errors.Join(validColumns(e.Columns), validColumns(e.EdgeColumns)); err != nil {
+	if err := cmp.Or(err, edgelist.CheckMerge(e.Merge), CheckRelations(e.Relations), e.Directed.Valid(),
+		validColumns(e.Columns), validColumns(e.EdgeColumns)); err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
 	}
 	return &e, nil
+}
+
+// Decode reads the JSON of an encoding into e, and refuses fields that e lacks.
+func Decode(text []byte, e any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(e); err != nil {
+		return fmt.Errorf("encoding: %w", err)
+	}
+	if d.More() {
+		return errors.New("encoding: bytes after its end")
+	}
+	return nil
 }
 
 // Dated returns e with the dates of other tables in the order of day and month that dates gives, as in ImportConfig.

@@ -272,7 +272,7 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		name, width, _ := cutLast(text)
 		n, err := strconv.Atoi(width)
 		if err != nil || n < 1 || n > table.MaxWidth {
-			return nil, fmt.Errorf("import: text must be COLUMN:WIDTH, the width 1 to %d (got %q)",
+			return nil, fmt.Errorf("text must be COLUMN:WIDTH, the width 1 to %d (got %q)",
 				table.MaxWidth, text)
 		}
 		out = append(out, asked{table.Column{Name: name, Kind: table.Text, Width: n, Seed: c.Seed},
@@ -290,7 +290,7 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, text := range c.Age {
 		name, until, _ := cutLast(text)
 		if _, ok := table.ParseDate(until, false); !ok {
-			return nil, fmt.Errorf("import: age must be COLUMN:DATE, the date year-month-day (got %q)", text)
+			return nil, fmt.Errorf("age must be COLUMN:DATE, the date year-month-day (got %q)", text)
 		}
 		out = append(out, asked{table.Column{Name: name, Kind: table.Age, Until: until}, "age columns, --age"})
 	}

@@ -86,54 +86,29 @@ func (c ImportConfig) withDefaults() ImportConfig {
 // with the tables later.
 func (c ImportConfig) Validate() error {
 	c = c.withDefaults()
-	var faults []error
-	if c.Nodes == "" {
-		faults = append(faults, errors.New("import: there must be a table of nodes (got none)"))
+	_, wrong := c.asked()
+	_, noTimes := ParseTimeSplit(c.SplitTime)
+	faults := []error{wrong, noTimes, edgelist.CheckMerge(c.Merge), c.Directed.Valid(), c.Format.Validate()}
+	must := func(ok bool, format string, got ...any) {
+		if !ok {
+			faults = append(faults, fmt.Errorf(format, got...))
+		}
 	}
-	if c.Source == c.Target {
-		faults = append(faults, fmt.Errorf("import: sources and targets of edges must be in two columns "+
-			"(got both in %s)", c.Source))
-	}
-	if c.Relation != "" && (c.Relation == c.Source || c.Relation == c.Target || c.Relation == c.Weight) {
-		faults = append(faults, fmt.Errorf("import: relations must be in another column "+
-			"(got %s, which has sources, targets or weights)", c.Relation))
-	}
-	if c.Multi && c.Label == "" {
-		faults = append(faults,
-			errors.New("import: several labels in a cell must have a label column (got none)"))
-	}
-	if c.Regression && (c.Label == "" || c.Multi) {
-		faults = append(faults, errors.New("import: regression must have a label column with one number in "+
-			"a cell (got none, or several labels in a cell)"))
-	}
-	if n := len(slices.Compact(slices.Sorted(slices.Values(c.ClassOrder)))); n < len(c.ClassOrder) ||
-		n > 0 && (c.Label == "" || c.Regression) {
-		faults = append(faults, errors.New("import: the order of classes must name each class of a label "+
-			"column once (got one twice, no label column, or regression)"))
-	}
-	if err := edgelist.CheckMerge(c.Merge); err != nil {
-		faults = append(faults, fmt.Errorf("import: %w", err))
-	}
-	if _, err := c.asked(); err != nil {
-		faults = append(faults, err)
-	}
-	if err := c.Directed.Valid(); err != nil {
-		faults = append(faults, fmt.Errorf("import: %w", err))
-	}
-	if _, err := ParseTimeSplit(c.SplitTime); err != nil {
-		faults = append(faults, fmt.Errorf("import: %w", err))
-	} else if c.SplitTime != "" && (c.Split != "" || c.Label == "") {
-		faults = append(faults,
-			errors.New("import: a split by time must have a label column, and no column of splits"))
-	}
-	if err := c.Format.Validate(); err != nil {
-		faults = append(faults, err)
-	}
+	must(c.Nodes != "", "there must be a table of nodes (got none)")
+	must(c.Source != c.Target, "sources and targets of edges must be in two columns (got both in %s)", c.Source)
+	must(c.Relation == "" || c.Relation != c.Source && c.Relation != c.Target && c.Relation != c.Weight,
+		"relations must be in another column (got %s, which has sources, targets or weights)", c.Relation)
+	must(!c.Multi || c.Label != "", "several labels in a cell must have a label column (got none)")
+	must(!c.Regression || c.Label != "" && !c.Multi, "regression must have a label column with one number in a cell "+
+		"(got none, or several labels in a cell)")
+	n := len(slices.Compact(slices.Sorted(slices.Values(c.ClassOrder))))
+	must(n == len(c.ClassOrder) && (n == 0 || c.Label != "" && !c.Regression), "the order of classes must name each "+
+		"class of a label column once (got one twice, no label column, or regression)")
+	must(c.SplitTime == "" || c.Split == "" && c.Label != "",
+		"a split by time must have a label column, and no column of splits")
 	const rounding = 1e-9
-	if !(c.Train > 0 && c.Val >= 0 && c.Test >= 0 && c.Train+c.Val+c.Test <= 1+rounding) {
-		faults = append(faults, fmt.Errorf("import: fractions must be 0 or more, that for training above 0, "+
-			"their sum at most 1 (got train %v, val %v, test %v)", c.Train, c.Val, c.Test))
-	}
+	must(c.Train > 0 && c.Val >= 0 && c.Test >= 0 && c.Train+c.Val+c.Test <= 1+rounding, "fractions must be 0 or more, "+
+		"that for training above 0, their sum at most 1 (got train %v, val %v, test %v)", c.Train, c.Val, c.Test)
 	return errors.Join(faults...)
 }
 

@@ -1,7 +1,6 @@
 package typed
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -80,14 +79,9 @@ func Parse(text []byte) (*Encoding, error) {
 		}
 		return One(e), nil
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	c := &Encoding{}
-	if err := d.Decode(c); err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
-	}
-	if d.More() {
-		return nil, errors.New("encoding: bytes after its end")
+	if err := dataset.Decode(text, c); err != nil {
+		return nil, err
 	}
 	if err := errors.Join(c.Directed.Valid(), c.Valid()); err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)

@@ -101,19 +101,12 @@ func (r *tablesReader) embed(k int, p *dataset.Profile) (err error) {
 // allColumns returns the columns of each table, by its name.
 func (r *tablesReader) allColumns() (map[string][]string, error) {
 	columns := map[string][]string{}
-	for k, n := range r.Encoding.Nodes {
-		list, err := r.columns(r.nodes[k], false)
-		if err != nil {
+	nodes, edges := r.tableNames()
+	for k, name := range slices.Concat(nodes, edges) {
+		var err error
+		if columns[name], err = r.columns(slices.Concat(r.nodes, r.edges)[k], k >= len(nodes)); err != nil {
 			return nil, err
 		}
-		columns[n.Type] = list
-	}
-	for k, e := range r.Encoding.Edges {
-		list, err := r.columns(r.edges[k], true)
-		if err != nil {
-			return nil, err
-		}
-		columns[e.Name()] = list
 	}
 	return columns, nil
 }

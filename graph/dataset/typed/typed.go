@@ -288,12 +288,11 @@ func (r *tablesReader) readEdges(g *graph.Graph) error {
 			r.facts.Relations = append(r.facts.Relations, table.RelationFacts{Name: n.Name()})
 			continue
 		}
-		ends := func(at int) dataset.Ends { return dataset.Ends{File: r.nodes[at], Index: r.index[at]} }
+		ends := func(at int) dataset.Ends {
+			return dataset.Ends{File: r.nodes[at], Index: r.index[at], First: r.first[at]}
+		}
 		if err := one.Read(r.edges[k], ends(source), ends(target), r.config.Tables.Format, reading); err != nil {
 			return err
-		}
-		for at := range one.Source {
-			one.Source[at], one.Target[at] = one.Source[at]+r.first[source], one.Target[at]+r.first[target]
 		}
 		edges.Append(one, int32(k), columns[k])
 		r.facts.Tables = append(r.facts.Tables, reading.Tables...)
