@@ -109,7 +109,7 @@ type meeting struct {
 	own   *graph.Graph // this site's nodes, without edges
 	first []int64      // [K+1] number in the whole graph of each site's first node
 
-	encoded *typed.Encoding   // that the sites agreed on
+	encoded *typed.Encodings  // that the sites agreed on
 	edges   *dataset.Encoding // of all edges
 	reading *reading          // of this site's tables
 }

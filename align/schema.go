@@ -197,7 +197,7 @@ func (t *Tables) Sends() Sent {
 const allClasses = "give --class-order with all classes at every site"
 
 // unsent refuses a class or relation of this site that no site sent.
-func (t *Tables) unsent(a *typed.Encoding) error {
+func (t *Tables) unsent(a *typed.Encodings) error {
 	for k := range a.Nodes {
 		n := t.table(a.Nodes[k].Type)
 		if n == nil || n.profile == nil {

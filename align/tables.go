@@ -53,11 +53,11 @@ func (c SiteConfig) Validate() error {
 // Tables is a site's tables on the way to an encoding that all sites share.
 type Tables struct {
 	cfg   SiteConfig
-	nodes []nodeTable     // one, or one of each type that this site has
-	edges []edgeTable     // one at most, or one of each relation that this site has
-	names *typed.Encoding // types and relations
-	like  *typed.Encoding // the encoding of a model that these tables are read by (nil = the sites agree on one)
-	named map[string]int  // nodes of each other site whose names it gets
+	nodes []nodeTable      // one, or one of each type that this site has
+	edges []edgeTable      // one at most, or one of each relation that this site has
+	names *typed.Encodings // types and relations
+	like  *typed.Encodings // the encoding of a model that these tables are read by (nil = the sites agree on one)
+	named map[string]int   // nodes of each other site whose names it gets
 }
 
 // nodeTable is a table of nodes.
@@ -167,7 +167,7 @@ func features(found []dataset.ColumnProfile) (columns []table.Column) {
 }
 
 // alone returns what this site's tables would become without the others.
-func (t *Tables) alone() *typed.Encoding {
+func (t *Tables) alone() *typed.Encodings {
 	if t.like != nil {
 		return nil
 	}
@@ -230,7 +230,7 @@ type reading struct {
 }
 
 // read reads the site's tables.
-func (t *Tables) read(by *typed.Encoding) (r *reading, err error) {
+func (t *Tables) read(by *typed.Encodings) (r *reading, err error) {
 	e := by.Relations()
 	r = &reading{edges: &siteEdges{cross: map[string]*crossEdges{}}, facts: &table.Facts{}}
 	if e.Weight != "" {
@@ -278,7 +278,7 @@ func (t *Tables) read(by *typed.Encoding) (r *reading, err error) {
 }
 
 // readRelation reads the table of edges of one relation; index has the nodes of each type.
-func (t *Tables) readRelation(c *edgeTable, by *typed.Encoding, e *dataset.Encoding, index []end, r *reading) error {
+func (t *Tables) readRelation(c *edgeTable, by *typed.Encodings, e *dataset.Encoding, index []end, r *reading) error {
 	ends := [2]end{}
 	for k, kind := range [2]string{c.of.Source, c.of.Target} {
 		ends[k] = end{prefix: by.Prefix(kind, "/")}

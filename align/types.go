@@ -12,7 +12,7 @@ import (
 )
 
 // columns returns the columns of all tables: of nodes, and then of edges.
-func (t *Tables) columns(a *typed.Encoding) (list []columnsOf) {
+func (t *Tables) columns(a *typed.Encodings) (list []columnsOf) {
 	for _, n := range a.Nodes {
 		of := columnsOf{columns: n.Of.Columns}
 		if n := t.table(n.Type); n != nil {
@@ -37,7 +37,7 @@ func (t *Tables) found(relation string) []dataset.ColumnProfile {
 }
 
 // counts returns the counts of the columns of all tables.
-func (t *Tables) counts(a *typed.Encoding) (out []float32) {
+func (t *Tables) counts(a *typed.Encodings) (out []float32) {
 	for _, of := range t.columns(a) {
 		out = append(out, of.counts()...)
 	}
@@ -45,7 +45,7 @@ func (t *Tables) counts(a *typed.Encoding) (out []float32) {
 }
 
 // squares returns the squares of the columns of all tables.
-func (t *Tables) squares(a *typed.Encoding, counts []float32) (out []float32, err error) {
+func (t *Tables) squares(a *typed.Encodings, counts []float32) (out []float32, err error) {
 	for _, of := range t.columns(a) {
 		var one []float32
 		if one, counts, err = of.squares(counts); err != nil {
@@ -71,7 +71,7 @@ func (t *Tables) summable() error {
 }
 
 // fit completes the encodings from the sums of all sites.
-func (t *Tables) fit(a *typed.Encoding, counts, squares []float32) (err error) {
+func (t *Tables) fit(a *typed.Encodings, counts, squares []float32) (err error) {
 	for _, of := range t.columns(a) {
 		if counts, squares, err = of.fit(counts, squares); err != nil {
 			return err
@@ -189,7 +189,7 @@ func (s *schema) validTypes() error {
 
 // agreeAll returns how the tables become one graph, except what fit takes from sums. An error names the
 // sites that differ.
-func agreeAll(sites []string, schemas []schema) (*typed.Encoding, error) {
+func agreeAll(sites []string, schemas []schema) (*typed.Encodings, error) {
 	for q := range schemas {
 		if (len(schemas[q].Types) > 0) != (len(schemas[0].Types) > 0) {
 			return nil, fmt.Errorf("all sites must have tables of several types (--nodes TYPE=FILE), "+
@@ -232,14 +232,14 @@ func agreeEdgeColumns(sites []string, schemas []columnSchema) ([]table.Column, e
 }
 
 // agreeTypes returns the types that any site has, each as the sites that have it agree.
-func agreeTypes(sites []string, schemas []schema) (*typed.Encoding, error) {
+func agreeTypes(sites []string, schemas []schema) (*typed.Encodings, error) {
 	names, has := map[string][]string{}, map[string][]schema{} // sites of each type
 	for q, s := range schemas {
 		for _, of := range s.types() {
 			names[of.Type], has[of.Type] = append(names[of.Type], sites[q]), append(has[of.Type], of.Schema)
 		}
 	}
-	e, labelled := &typed.Encoding{Merge: schemas[0].Merge, Directed: schemas[0].Directed}, ""
+	e, labelled := &typed.Encodings{Merge: schemas[0].Merge, Directed: schemas[0].Directed}, ""
 	for _, kind := range slices.Sorted(maps.Keys(has)) {
 		one, err := agree(names[kind], has[kind])
 		if err != nil && kind != "" {

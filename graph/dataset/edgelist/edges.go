@@ -3,7 +3,6 @@
 package edgelist
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/mat"
 )
 
 // Edge is an edge of a list. Weight is 1 if none is read.
@@ -57,7 +55,12 @@ type Config struct {
 }
 
 // Listed are edges as a list has them, in its order.
-type Listed struct{ Source, Target []int32 }
+type Listed struct {
+	Source, Target []int32
+	weight         []float32 // nil = all 1
+	nodes          int       // of the graph
+	first          int       // ID of the first, 0 or 1
+}
 
 // formats has the function that opens each format.
 var formats = map[string]func(Config) (*List, error){
@@ -209,82 +212,74 @@ func Read(c Config) (*graph.Graph, *Listed, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	src, dst, weight, n, first, err := c.load(list)
+	l, err := c.load(list)
 	if err = errors.Join(err, list.Close()); err != nil {
 		return nil, nil, err
 	}
-	listed := &Listed{src, dst}
-	src, dst, _, weight, _ = Merge(c.Merge, src, dst, nil, weight)
+	src, dst, _, weight, _ := Merge(c.Merge, l.Source, l.Target, nil, l.weight)
 	name, _, _ := strings.Cut(filepath.Base(c.Path), ".")
-	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, n)},
-		Split: make([]graph.Split, n)}
-	if g.Adj, err = graph.FromEdges(n, src, dst, weight, graph.Build{}); err != nil {
+	g := &graph.Graph{Name: name, Labels: graph.Labels{Class: slices.Repeat([]int32{-1}, l.nodes)},
+		Split: make([]graph.Split, l.nodes)}
+	if g.Adj, err = graph.FromEdges(l.nodes, src, dst, weight, graph.Build{}); err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
-	for i := range first * n {
-		g.IDs = append(g.IDs, strconv.Itoa(first+i))
+	for i := range l.first * l.nodes {
+		g.IDs = append(g.IDs, strconv.Itoa(l.first+i))
 	}
-	return g, listed, nil
+	return g, l, nil
 }
 
-// watched is after how many edges, about a mebibyte of text, who reads a list is asked whether to go on.
+// watched is the number of edges, about a mebibyte of text, after which Cells.Watch is called.
 const watched = 1 << 16
 
-// load reads the list into memory and returns how many nodes there are and the ID of the first, 0 or 1.
-func (c Config) load(list *List) (src, dst []int32, weight []float32, n, first int, err error) {
+// load reads the list into memory.
+func (c Config) load(list *List) (*Listed, error) {
 	if c.Nodes < 0 || c.Nodes > math.MaxInt32 {
-		return nil, nil, nil, 0, 0,
-			fmt.Errorf("%s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path,
-				math.MaxInt32, c.Nodes)
+		return nil, fmt.Errorf("%s: number of nodes must be 0 (as in the file) to %d (got %d)", c.Path, math.MaxInt32,
+			c.Nodes)
 	}
-	var places []int64
-	top, least := Edge{Source: -1}, int64(math.MaxInt64)
+	l, seen := &Listed{}, map[[2]int32]bool{}
+	if c.Weight != "" {
+		l.weight = []float32{}
+	}
+	last, least := int64(-1), int64(math.MaxInt64)
 	for e, err := range list.All() {
 		if err != nil {
-			return nil, nil, nil, 0, 0, err
+			return nil, err
 		}
-		id := max(e.Source, e.Target)
-		least = min(least, e.Source, e.Target)
-		if c.Nodes > 0 && id >= int64(c.Nodes)+min(least, 1) {
-			return nil, nil, nil, 0, 0, list.Fault(e, "node must be 0 to %d (got %d)", c.Nodes-1, id)
+		last, least = max(last, e.Source, e.Target), min(least, e.Source, e.Target)
+		if id := max(e.Source, e.Target); c.Nodes > 0 && id >= int64(c.Nodes)+min(least, 1) {
+			return nil, list.Fault(e, "node must be 0 to %d (got %d)", c.Nodes-1, id)
 		}
-		if c.Strict && e.Source == e.Target {
-			return nil, nil, nil, 0, 0, list.Fault(e, "node %d is joined to itself", id)
+		if c.Strict {
+			pair := [2]int32{int32(e.Source), int32(e.Target)}
+			switch {
+			case pair[0] == pair[1]:
+				return nil, list.Fault(e, "node %d is joined to itself", e.Source)
+			case seen[pair]:
+				return nil, list.Fault(e, "edge from %d to %d is there already", e.Source, e.Target)
+			}
+			seen[pair] = true
 		}
-		if id > max(top.Source, top.Target) {
-			top = e
-		}
-		src, dst = append(src, int32(e.Source)), append(dst, int32(e.Target))
-		if watch := c.Cells.Watch; watch != nil && len(src)%watched == 0 {
+		l.Source, l.Target = append(l.Source, int32(e.Source)), append(l.Target, int32(e.Target))
+		if watch := c.Cells.Watch; watch != nil && len(l.Source)%watched == 0 {
 			if err := watch(1 << 20); err != nil {
-				return nil, nil, nil, 0, 0, err
+				return nil, err
 			}
 		}
 		if c.Weight != "" {
-			weight = append(weight, e.Weight)
-		}
-		if c.Strict {
-			places = append(places, e.At)
+			l.weight = append(l.weight, e.Weight)
 		}
 	}
-	if c.Weight != "" && weight == nil {
-		weight = []float32{}
-	}
-	if c.Strict {
-		if at := repeated(src, dst); at >= 0 {
-			return nil, nil, nil, 0, 0, list.Fault(Edge{At: places[at]}, "edge from %d to %d is there already",
-				src[at], dst[at])
-		}
-	}
-	last := max(top.Source, top.Target)
 	if least == 1 && list.Nodes < 0 && (c.Nodes == 0 || last == int64(c.Nodes)) {
-		first, last = 1, last-1
-		for k := range src {
-			src[k], dst[k] = src[k]-1, dst[k]-1
+		l.first, last = 1, last-1
+		for k := range l.Source {
+			l.Source[k], l.Target[k] = l.Source[k]-1, l.Target[k]-1
 		}
 	}
-	n, err = c.nodes(list, last, int64(len(src)))
-	return src, dst, weight, n, first, err
+	var err error
+	l.nodes, err = c.nodes(list, last, int64(len(l.Source)))
+	return l, err
 }
 
 // nodes returns how many nodes a list with that largest ID has.
@@ -304,20 +299,4 @@ func (c Config) nodes(list *List, top, edges int64) (int, error) {
 			"IDs that leave many numbers out need a table of the nodes", c.Path, said, edges)
 	}
 	return int(said), nil
-}
-
-// repeated returns the place of the first edge that an edge before it is equal to, or −1.
-func repeated(src, dst []int32) int {
-	order := mat.EveryRow(len(src))
-	slices.SortFunc(order, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(src[a], src[b]), cmp.Compare(dst[a], dst[b]), cmp.Compare(a, b))
-	})
-	first := -1
-	for k := 1; k < len(order); k++ {
-		a, b := order[k-1], order[k]
-		if src[a] == src[b] && dst[a] == dst[b] && (first < 0 || int(b) < first) {
-			first = int(b)
-		}
-	}
-	return first
 }

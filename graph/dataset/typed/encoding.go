@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 )
 
-// Encoding is how several tables become one graph. It is graph.Graph.Encoding, and so saved with the
+// Encodings are how several tables become one graph. Their JSON is graph.Graph.Encoding, and so saved with the
 // data set and the model. One table of nodes without a type is stored as a dataset.Encoding.
-type Encoding struct {
+type Encodings struct {
 	Nodes    []NodeEncoding    `json:"node_tables"` // ascending by type
 	Edges    []EdgeEncoding    `json:"edge_tables"` // ascending by name
 	Merge    string            `json:"merge,omitempty"`
@@ -44,15 +44,15 @@ type EdgeEncoding struct {
 func (r *EdgeEncoding) Name() string { return r.Source + "-" + r.Relation + "-" + r.Target }
 
 // One returns the encoding of one table of nodes without a type and its table of edges.
-func One(e *dataset.Encoding) *Encoding {
-	return &Encoding{Nodes: []NodeEncoding{{Of: e}}, Edges: []EdgeEncoding{{Of: e}}, Merge: e.Merge, Directed: e.Directed}
+func One(e *dataset.Encoding) *Encodings {
+	return &Encodings{Nodes: []NodeEncoding{{Of: e}}, Edges: []EdgeEncoding{{Of: e}}, Merge: e.Merge, Directed: e.Directed}
 }
 
 // Untyped reports whether there is one table of nodes, without a type.
-func (c *Encoding) Untyped() bool { return len(c.Nodes) == 1 && c.Nodes[0].Type == "" }
+func (c *Encodings) Untyped() bool { return len(c.Nodes) == 1 && c.Nodes[0].Type == "" }
 
 // Prefix is what the name of a table has before the name of its node or column.
-func (c *Encoding) Prefix(table, separator string) string {
+func (c *Encodings) Prefix(table, separator string) string {
 	if c.Untyped() {
 		return ""
 	}
@@ -71,7 +71,7 @@ func Encodes(text []byte) bool {
 }
 
 // Parse reads an encoding and refuses one that Read could not have written.
-func Parse(text []byte) (*Encoding, error) {
+func Parse(text []byte) (*Encodings, error) {
 	if !Encodes(text) {
 		e, err := dataset.ParseEncoding(text)
 		if err != nil {
@@ -79,7 +79,7 @@ func Parse(text []byte) (*Encoding, error) {
 		}
 		return One(e), nil
 	}
-	c := &Encoding{}
+	c := &Encodings{}
 	if err := dataset.Decode(text, c); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func Parse(text []byte) (*Encoding, error) {
 }
 
 // Seal returns the encoding as JSON, once Of of every table is complete.
-func (c *Encoding) Seal() (text []byte, err error) {
+func (c *Encodings) Seal() (text []byte, err error) {
 	if c.Untyped() {
 		return json.Marshal(c.Nodes[0].Of)
 	}
@@ -120,7 +120,7 @@ func (c *Encoding) Seal() (text []byte, err error) {
 
 // Relations returns what the tables of edges have in common: the names of all relations, how repeated
 // edges are merged, and a column of weights where any table has one; and the columns of all.
-func (c *Encoding) Relations() *dataset.Encoding {
+func (c *Encodings) Relations() *dataset.Encoding {
 	if c.Untyped() {
 		return c.Edges[0].Of
 	}
@@ -135,7 +135,7 @@ func (c *Encoding) Relations() *dataset.Encoding {
 }
 
 // Valid checks the names of types and relations.
-func (c *Encoding) Valid() error {
+func (c *Encodings) Valid() error {
 	if len(c.Nodes) == 0 || len(c.Nodes) > maxTypes {
 		return fmt.Errorf("there must be 1 to %d tables of nodes (got %d)", maxTypes, len(c.Nodes))
 	}
@@ -166,7 +166,7 @@ func (c *Encoding) Valid() error {
 }
 
 // within refuses tables of types and relations that a model's encoding lacks.
-func (c *Encoding) within(like *Encoding) error {
+func (c *Encodings) within(like *Encodings) error {
 	types, relations := like.tableNames()
 	for _, n := range c.Nodes {
 		if !slices.Contains(types, n.Type) {
@@ -182,7 +182,7 @@ func (c *Encoding) within(like *Encoding) error {
 }
 
 // tableNames returns the names of types and relations.
-func (c *Encoding) tableNames() (nodes, edges []string) {
+func (c *Encodings) tableNames() (nodes, edges []string) {
 	for _, n := range c.Nodes {
 		nodes = append(nodes, n.Type)
 	}
@@ -193,7 +193,7 @@ func (c *Encoding) tableNames() (nodes, edges []string) {
 }
 
 // Place returns the number of a type, −1 if there is none of that name.
-func (c *Encoding) Place(kind string) int {
+func (c *Encodings) Place(kind string) int {
 	return slices.IndexFunc(c.Nodes, func(n NodeEncoding) bool { return n.Type == kind })
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Join puts the nodes of all types together, type after type, and returns the number of each type's
 // first. Nodes are called TYPE/NAME. A type that has no table here is nil.
-func (c *Encoding) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
+func (c *Encodings) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
 	if c.Untyped() {
 		return types[0], []int32{0}, nil
 	}
@@ -47,7 +47,7 @@ func (c *Encoding) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
 }
 
 // labels returns the labels of n nodes. Only nodes of one type may have any.
-func (c *Encoding) labels(types []*graph.Graph, n int) graph.Labels {
+func (c *Encodings) labels(types []*graph.Graph, n int) graph.Labels {
 	target := slices.IndexFunc(c.Nodes, func(n NodeEncoding) bool { return n.Of.Label != "" })
 	before := 0 // nodes
 	for k := range max(target, 0) {

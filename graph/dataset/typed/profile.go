@@ -23,8 +23,8 @@ func (r *tablesReader) profile() error {
 			return fmt.Errorf("types with learned rows must be types of nodes (got %q)", name)
 		}
 	}
-	for k := range r.Encoding.Nodes {
-		n := &r.Encoding.Nodes[k]
+	for k := range r.Encodings.Nodes {
+		n := &r.Encodings.Nodes[k]
 		p, err := r.nodeConfig(k, columns[n.Type], k == target).Profile()
 		if err != nil {
 			return err
@@ -39,8 +39,8 @@ func (r *tablesReader) profile() error {
 		}
 		r.profiles = append(r.profiles, p)
 	}
-	for k := range r.Encoding.Edges {
-		e := &r.Encoding.Edges[k]
+	for k := range r.Encodings.Edges {
+		e := &r.Encodings.Edges[k]
 		c := r.edgeConfig(k, columns[e.Name()])
 		e.Of = EdgeRoles(c)
 		e.Of.Missing = c.Format.Missing
@@ -83,7 +83,7 @@ const maxEmbedded = 1 << 18
 
 // embed gives the nodes of type k a column each: their names are a category.
 func (r *tablesReader) embed(k int, p *dataset.Profile) (err error) {
-	n := &r.Encoding.Nodes[k]
+	n := &r.Encodings.Nodes[k]
 	_, index, _, err := n.Of.ReadNodes(r.nodes[k], r.config.Tables.Format)
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (r *tablesReader) ofLabels(target int, columns map[string][]string) error {
 		}
 		return nil
 	}
-	name := r.Encoding.Nodes[target].Type
+	name := r.Encodings.Nodes[target].Type
 	for _, text := range []string{c.Split, c.SplitTime} {
 		if _, ok := r.at(text, name, columns[name]); text != "" && !ok {
 			return fmt.Errorf("the split must be by a column of %s, whose nodes have labels (got %s)", name,
@@ -192,13 +192,13 @@ func (r *tablesReader) target(columns map[string][]string) (int, error) {
 	if r.config.Tables.Label == "" {
 		return target, nil
 	}
-	for k, n := range r.Encoding.Nodes {
+	for k, n := range r.Encodings.Nodes {
 		if _, ok := r.at(r.config.Tables.Label, n.Type, columns[n.Type]); !ok {
 			continue
 		}
 		if target >= 0 {
 			return -1, fmt.Errorf("column %s must be in the table of one type, whose nodes have labels "+
-				"(got %s and %s): name it TYPE.%[1]s", r.config.Tables.Label, r.Encoding.Nodes[target].Type, n.Type)
+				"(got %s and %s): name it TYPE.%[1]s", r.config.Tables.Label, r.Encodings.Nodes[target].Type, n.Type)
 		}
 		target = k
 	}
@@ -222,7 +222,7 @@ func (r *tablesReader) one(text, name string, columns []string) string {
 
 // nodeConfig returns how the table of type k is read.
 func (r *tablesReader) nodeConfig(k int, columns []string, labels bool) dataset.ImportConfig {
-	c, name := r.config.Tables, r.Encoding.Nodes[k].Type
+	c, name := r.config.Tables, r.Encodings.Nodes[k].Type
 	c.Name, c.Nodes, c.Edges = name, r.nodes[k], ""
 	c.Numeric, c.Categorical, c.Ignore = r.own(c.Numeric, name, columns), r.own(c.Categorical, name, columns),
 		r.own(c.Ignore, name, columns)
@@ -240,7 +240,7 @@ func (r *tablesReader) nodeConfig(k int, columns []string, labels bool) dataset.
 
 // edgeConfig returns how the table of relation k is read.
 func (r *tablesReader) edgeConfig(k int, columns []string) dataset.ImportConfig {
-	e := &r.Encoding.Edges[k]
+	e := &r.Encodings.Edges[k]
 	name := e.Name()
 	end := func(text, usual, kind string) string {
 		if at := r.one(text, name, columns); at != "" {
@@ -266,7 +266,7 @@ func (r *tablesReader) edgeConfig(k int, columns []string) dataset.ImportConfig 
 // SiteTables are one site's tables of a graph of several types that several sites hold together (package
 // align). Their roles are known, and none is read yet.
 type SiteTables struct {
-	Encoding *Encoding              // names of types and relations, without Of
+	Encoding *Encodings             // names of types and relations, without Of
 	Nodes    []dataset.ImportConfig // of each of Encoding.Nodes
 	Edges    []EdgeTable            // of each of Encoding.Edges
 }
@@ -290,12 +290,12 @@ func (c Config) Site(sourceSite, targetSite string) (*SiteTables, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &SiteTables{Encoding: &r.Encoding}
-	for k := range r.Encoding.Nodes {
-		t.Nodes = append(t.Nodes, r.nodeConfig(k, columns[r.Encoding.Nodes[k].Type], k == target))
+	t := &SiteTables{Encoding: &r.Encodings}
+	for k := range r.Encodings.Nodes {
+		t.Nodes = append(t.Nodes, r.nodeConfig(k, columns[r.Encodings.Nodes[k].Type], k == target))
 	}
-	for k := range r.Encoding.Edges {
-		name := r.Encoding.Edges[k].Name()
+	for k := range r.Encodings.Edges {
+		name := r.Encodings.Edges[k].Name()
 		t.Edges = append(t.Edges, EdgeTable{r.edgeConfig(k, columns[name]),
 			r.one(sourceSite, name, columns[name]), r.one(targetSite, name, columns[name])})
 	}

@@ -37,7 +37,7 @@ type Config struct {
 // tablesReader reads the tables.
 type tablesReader struct {
 	config Config
-	Encoding
+	Encodings
 	nodes, edges []string // file of each table
 	types        []*graph.Graph
 	index        []map[string]int32
@@ -107,7 +107,7 @@ func (r *tablesReader) open() error {
 }
 
 // begin reads the names of types and relations, and the encoding that the tables are read by (nil = their own).
-func (r *tablesReader) begin() (like *Encoding, err error) {
+func (r *tablesReader) begin() (like *Encodings, err error) {
 	r.Merge, r.Directed = r.config.Tables.Merge, r.config.Tables.Directed
 	if r.config.Tables.Like != nil {
 		if !Encodes(r.config.Tables.Like) {
@@ -131,7 +131,7 @@ func (r *tablesReader) names() error {
 		if !ok || file == "" {
 			return fmt.Errorf("nodes of several types must be given as TYPE=FILE (got %q)", text)
 		}
-		r.Encoding.Nodes, r.nodes = append(r.Encoding.Nodes, NodeEncoding{Type: name}), append(r.nodes, file)
+		r.Encodings.Nodes, r.nodes = append(r.Encodings.Nodes, NodeEncoding{Type: name}), append(r.nodes, file)
 	}
 	for _, text := range byName(r.config.Edges) {
 		name, file, ok := strings.Cut(text, "=")
@@ -140,7 +140,7 @@ func (r *tablesReader) names() error {
 		if !ok || file == "" || !also || at < 0 {
 			return fmt.Errorf("edges between types must be given as SOURCE-RELATION-TARGET=FILE (got %q)", text)
 		}
-		r.Encoding.Edges = append(r.Encoding.Edges,
+		r.Encodings.Edges = append(r.Encodings.Edges,
 			EdgeEncoding{Source: source, Relation: rest[:at], Target: rest[at+1:]})
 		r.edges = append(r.edges, file)
 	}
@@ -157,9 +157,9 @@ func byName(list []string) []string {
 }
 
 // alike gives the tables the encoding of a model's, which may have types and relations without a table here.
-func (r *tablesReader) alike(like *Encoding) error {
-	own, nodes, edges := r.Encoding, r.nodes, r.edges
-	r.Encoding = *like
+func (r *tablesReader) alike(like *Encodings) error {
+	own, nodes, edges := r.Encodings, r.nodes, r.edges
+	r.Encodings = *like
 	r.nodes, r.edges = make([]string, len(like.Nodes)), make([]string, len(like.Edges))
 	_, relations := r.tableNames()
 	for k, n := range own.Nodes {
@@ -170,7 +170,7 @@ func (r *tablesReader) alike(like *Encoding) error {
 	}
 	for _, text := range r.config.Tables.Date {
 		has := func(n NodeEncoding) bool { return r.dates(&n, []string{text}) != nil }
-		if !slices.ContainsFunc(r.Encoding.Nodes, has) {
+		if !slices.ContainsFunc(r.Encodings.Nodes, has) {
 			return fmt.Errorf("date must be a column of dates of the model (got %q)", text)
 		}
 	}
@@ -188,7 +188,7 @@ func (r *tablesReader) dates(n *NodeEncoding, list []string) []string {
 
 // readNodes reads the table of type k.
 func (r *tablesReader) readNodes(k int) error {
-	n := &r.Encoding.Nodes[k]
+	n := &r.Encodings.Nodes[k]
 	if r.nodes[k] == "" {
 		r.types, r.index = append(r.types, &graph.Graph{}), append(r.index, nil)
 		return nil
@@ -260,7 +260,7 @@ func (r *tablesReader) join() (*graph.Graph, error) {
 		if of.Site == nil && len(of.Split) > 0 {
 			g.Site = append(g.Site, slices.Repeat([]int32{nobody}, len(of.Split))...)
 			r.facts.Warnings = append(r.facts.Warnings, fmt.Sprintf("nodes of type %s have no owner in their table: "+
-				"each is of the site that owns most of its neighbours", r.Encoding.Nodes[k].Type))
+				"each is of the site that owns most of its neighbours", r.Encodings.Nodes[k].Type))
 			continue
 		}
 		for _, s := range of.Site {
@@ -276,12 +276,12 @@ func (r *tablesReader) readEdges(g *graph.Graph) error {
 	all := r.Relations()
 	var columns []int // first column of each table
 	width := 0
-	for _, n := range r.Encoding.Edges {
+	for _, n := range r.Encodings.Edges {
 		columns = append(columns, width)
 		width += n.Of.EdgeWidth()
 	}
 	edges := all.NewEdges()
-	for k, n := range r.Encoding.Edges {
+	for k, n := range r.Encodings.Edges {
 		source, target := r.Place(n.Source), r.Place(n.Target)
 		one, reading := n.Of.NewEdges(), &dataset.Reading{}
 		if r.edges[k] == "" {
@@ -312,7 +312,7 @@ func (r *tablesReader) readEdges(g *graph.Graph) error {
 
 // Count adds to f, which has the tables, what the graph has, and warnings. Edges between its own nodes were listed as
 // src and dst.
-func (c *Encoding) Count(f *table.Facts, g *graph.Graph, src, dst []int32) error {
+func (c *Encodings) Count(f *table.Facts, g *graph.Graph, src, dst []int32) error {
 	edges := c.Relations()
 	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = edges.Merge, edges.Relation, string(edges.Directed)
 	for _, n := range c.Nodes {
