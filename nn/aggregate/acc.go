@@ -18,7 +18,7 @@ type Acc struct {
 	Train bool    // whether attention dropout is on
 	Infer bool    // whether no gradient is needed
 	Key   rng.Key // of the step
-	// Global node IDs, keys of attention dropout; nil: the index. Dst is set before Begin; Src, of
+	// Global node IDs, keys of attention dropout (nil = the index). Dst is set before Begin; Src, of
 	// the block's sources, before each Add and AddGrad.
 	Dst, Src []int64
 	EdgeX    mat.Dense // rows of the edges' columns, which a block numbers (graph.CSR.Edge); set before Begin
@@ -46,8 +46,8 @@ type Acc struct {
 	messages *messageLoop
 
 	loop loop          // of End and EndGrad, and of gatv2's edges
-	tape *tape.Tape    // whose Reset takes back what is in buf; nil: buf's memory is this Acc's
-	own  tape.Patterns // where there is no tape
+	tape *tape.Tape    // whose Reset takes back what is in buf; nil if buf's memory is this Acc's
+	own  tape.Patterns // used without a tape
 }
 
 // newAcc returns an Acc that is in use until t's Reset.
@@ -72,7 +72,7 @@ func (a *Acc) begin(rows, width int) {
 	a.sum.Zero()
 }
 
-// room is begin with rows of unknown contents.
+// room is begin, but the rows have unknown contents.
 func (a *Acc) room(rows, width int) {
 	a.added, a.blocks = 0, a.blocks[:0]
 	a.sum = a.take(0, rows, width)
@@ -148,7 +148,7 @@ func (a *Acc) patterns() *tape.Patterns {
 	return &a.own
 }
 
-// Bytes returns the memory that a holds beside that of its tape.
+// Bytes returns the memory of a, without its tape's.
 func (a *Acc) Bytes() int64 {
 	n := cap(a.arg) + cap(a.argNow) + cap(a.edge)
 	n += 2 * cap(a.ofDst)

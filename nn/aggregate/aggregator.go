@@ -1,4 +1,4 @@
-// Package aggregate holds what graph neural networks make of the rows of a node's neighbours, with
+// Package aggregate has what graph neural networks make of the rows of a node's neighbours, with
 // hand-written backward passes: sums, maxima, attention, messages. Nothing else sees edges.
 package aggregate
 
@@ -19,7 +19,7 @@ import (
 // CSR in both passes.
 type Aggregator interface {
 	Params() []*tape.Param
-	Dims() (in, out int) // widths of z and of h; 0, 0: h is as wide as z
+	Dims() (in, out int) // widths of z and of h (0, 0 = h is as wide as z)
 	Properties() Properties
 	Begin(acc *Acc, z mat.Dense)
 	Add(acc *Acc, g *graph.CSR, z mat.Dense)
@@ -34,9 +34,10 @@ type Properties struct {
 	Sum            bool // it is Σ_j w_ij z_j and nothing else, which a Hop then computes itself, as Sum does
 	NeedsSource    bool // AddGrad reads z, which sequential training must then fetch again
 	KeepsAggregate bool // Acc.Aggregate is the aggregate until EndGrad
-	// AddGrad writes dz, the first of a HopGrad whatever that holds, any where dz is z, in its place
+	// AddGrad writes dz instead of adding to it: the first dz of a HopGrad, whatever is in it, and each dz that is z
+	// itself
 	WritesGrad  bool
-	EdgeColumns int // columns of the edges that it reads; 0: none
+	EdgeColumns int // columns of the edges that it reads (0 = none)
 }
 
 // SparseAggregator multiplies sparse rows before it aggregates them, which would make them dense.
@@ -53,13 +54,13 @@ type plain struct{}
 // Params returns nil.
 func (plain) Params() []*tape.Param { return nil }
 
-// Dims returns 0, 0: any width is kept.
+// Dims returns 0, 0, because any width is kept.
 func (plain) Dims() (in, out int) { return 0, 0 }
 
 // Properties returns none.
 func (plain) Properties() Properties { return Properties{} }
 
-// Begin makes room for the rows of z, the destinations.
+// Begin allocates the rows of the destinations, of z's shape.
 func (plain) Begin(acc *Acc, z mat.Dense) { acc.begin(z.Rows, z.Cols) }
 
 // End writes the aggregate to h.

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// attention is that of GAT: α is the softmax of LeakyReLU(src·z_j + dst·z_i) (Veličković et al.,
-// ICLR 2018, eqs. 3 and 4). Both passes go through the edges once.
+// attention is GAT's: α is the softmax of LeakyReLU(src·z_j + dst·z_i) (Veličković et al., ICLR
+// 2018, eqs. 3 and 4). Both passes go through the edges once.
 type attention struct {
 	softmax
 	Src, Dst *tape.Param // heads×dim
@@ -26,7 +26,7 @@ func NewAttention(name string, heads, dim int, dropout float32, key rng.Key) Agg
 	}
 }
 
-// Properties returns those of a softmax, and that gradients need no zeros.
+// Properties returns the softmax's properties, and that gradients need no zeros.
 func (a *attention) Properties() Properties {
 	p := a.softmax.Properties()
 	p.WritesGrad = true
@@ -56,8 +56,8 @@ func (a *attention) logits(s, z, m mat.Dense, v *tape.Param) {
 	kernels.GemmNN(z.Rows, m.Cols, z.Cols, z.Data, z.Stride, m.Data, m.Stride, s.Data, s.Stride, false)
 }
 
-// logitGrads adds to dz what ds, the gradient of logits, brings, and to dm, or writes there, that of
-// the vectors m.
+// logitGrads adds to dz the contribution of ds, the gradient of the logits. It adds the gradient of the
+// vectors m to dm, or writes it there.
 func logitGrads(dz, ds, z, m, dm mat.Dense, add bool) {
 	kernels.GemmNT(z.Rows, z.Cols, m.Cols, ds.Data, ds.Stride, m.Data, m.Stride, dz.Data, dz.Stride, true)
 	kernels.GemmTN(z.Cols, m.Cols, z.Rows, z.Data, z.Stride, ds.Data, ds.Stride, dm.Data, dm.Stride, add)
@@ -114,7 +114,7 @@ func (a *attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attenti
 	return e
 }
 
-// EndGrad computes dh_i·h_i and makes room for the gradient of the destinations' part of the logits.
+// EndGrad computes dh_i·h_i and allocates the gradient of the destinations' part of the logits.
 func (a *attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.dst = dacc.take(3, dh.Rows, a.pad())
 	dacc.dst.Zero()

@@ -12,19 +12,19 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// dynamicAttention is that of GATv2: α is the softmax of vector·LeakyReLU(z_j + r_i + e_ij·U), r being
-// the destinations' rows, R×(heads·dim) as z, and e the columns of the edges, where they are read
-// (Brody, Alon and Yahav, ICLR 2022, arXiv 2105.14491, eq. 7, and appendix on edge features). The
-// backward pass goes through the edges by destination, by source and, where they have columns, by
-// the rows of these, of which both directions of an edge have one.
+// dynamicAttention is GATv2's: α is the softmax of vector·LeakyReLU(z_j + r_i + e_ij·U) (Brody, Alon
+// and Yahav, ICLR 2022, arXiv 2105.14491, eq. 7, and appendix on edge features). r are the
+// destinations' rows, R×(heads·dim) as z, and e the columns of the edges, if they are read. The
+// backward pass goes through the edges by destination, by source and, if they have columns, by the
+// rows of columns. Both directions of an edge have the same row.
 type dynamicAttention struct {
 	softmax
 	vector *tape.Param // heads×dim
-	edge   *tape.Param // U, columns×(heads·dim); nil: columns of edges are not read
+	edge   *tape.Param // U, columns×(heads·dim), or nil if columns of edges are not read
 }
 
-// NewDynamicAttention returns the attention of GATv2 with heads of width dim, over edges of so many
-// columns.
+// NewDynamicAttention returns the attention of GATv2 with heads of width dim. columns is how many
+// columns edges have.
 func NewDynamicAttention(name string, heads, dim, columns int, dropout float32, key rng.Key) Aggregator {
 	a := &dynamicAttention{
 		softmax: softmax{heads, dim, dropout, name + ".vector"},
@@ -36,7 +36,7 @@ func NewDynamicAttention(name string, heads, dim, columns int, dropout float32, 
 	return a
 }
 
-// Params returns the vectors of all heads and, where it is there, the map of the edges' columns.
+// Params returns the vectors of all heads and the map of the edges' columns, if there is one.
 func (a *dynamicAttention) Params() []*tape.Param {
 	if a.edge == nil {
 		return []*tape.Param{a.vector}
@@ -44,7 +44,7 @@ func (a *dynamicAttention) Params() []*tape.Param {
 	return []*tape.Param{a.vector, a.edge}
 }
 
-// Properties returns those of attention, and how many columns of edges it reads.
+// Properties returns the properties of attention, and how many columns of edges it reads.
 func (a *dynamicAttention) Properties() Properties {
 	p := a.softmax.Properties()
 	if a.edge != nil {
@@ -75,7 +75,7 @@ func (a *dynamicAttention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	a.edges(acc, nil, g, z).each((*loop).add)
 }
 
-// EndGrad computes dh_i·h_i and makes room for the gradient of the destinations' rows.
+// EndGrad computes dh_i·h_i and allocates the gradient of the destinations' rows.
 func (a *dynamicAttention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.dst = dacc.take(3, dh.Rows, dh.Cols)
 	dacc.dst.Zero()
@@ -86,8 +86,8 @@ func (a *dynamicAttention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	a.endGrad(dacc, dh, acc)
 }
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and to
-// those of the vectors and of the edges' rows.
+// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and
+// adds the gradients of the vectors and of the edges' rows.
 func (a *dynamicAttention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("attention", acc.sum.Rows, g, z)
 	if len(g.Col) == 0 {
@@ -111,8 +111,8 @@ func (a *dynamicAttention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc,
 	w.each((*loop).sourceGrad)
 }
 
-// BeginGrad adds to dOwn the gradient of the destinations' rows, and to that of the map of the
-// edges' columns.
+// BeginGrad adds to dOwn the gradient of the destinations' rows, and adds the gradient of the map
+// of the edges' columns.
 func (a *dynamicAttention) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
 	if a.edge != nil {
 		x, d, du := acc.EdgeX, dacc.edges, a.edge.Grad
@@ -135,12 +135,12 @@ func (a *dynamicAttention) edges(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *loo
 	return w
 }
 
-// cut cuts so many rows into bands, by the edges that they have.
+// cut cuts the given number of rows into bands, by the edges that they have.
 func (w *loop) cut(rows, edges int) {
 	w.rows, w.band = rows, max(1, tape.BandLen*rows/max(1, edges*w.softmax.width()))
 }
 
-// edge returns the mapped columns of the edge at a place of col; nil: it has none.
+// edge returns the mapped columns of the edge at a place of col, or nil if it has none.
 func (w *loop) edge(at int64) []float32 {
 	if w.edgeOf == nil {
 		return nil

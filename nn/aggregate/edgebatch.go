@@ -18,13 +18,13 @@ const (
 
 // messageLoop goes through the edges of a block in rounds of a batch for each lane: by destination
 // in the forward pass, by source in the backward pass, so that what is summed over the edges of a
-// row lies side by side. Cores compute the batches of a round, in which rows are reduced whose edges
-// lie in that batch alone; then those that lie in several are, and the gradients of the
-// destinations, by columns. So no two cores write to one place, and the order of every sum is that
-// of the edges.
+// row is side by side. Cores compute the batches of a round and reduce the rows that have all their
+// edges in one batch. Then they reduce the rows that have edges in several batches, and the
+// gradients of the destinations, by columns. So no two cores write to one place, and every sum has
+// the order of the edges.
 type messageLoop struct {
 	f         *EdgeMessages
-	acc, dacc *Acc // dacc nil: the forward pass
+	acc, dacc *Acc // dacc is nil in the forward pass
 	g         *graph.CSR
 	rowPtr    []int64 // of g, or of its transpose
 	col       []int32
@@ -108,7 +108,7 @@ func (w *messageLoop) begin() {
 	}
 }
 
-// begin makes room for batches.
+// begin allocates the batches.
 func (l *messageLane) begin(w *messageLoop) {
 	f, n, in, out, dst := w.f, w.size, w.z.Cols, w.acc.sum.Cols, 0
 	if f.ReadsDst {
@@ -179,7 +179,7 @@ func (w *messageLoop) run(into mat.Dense) {
 	}
 }
 
-// rowAt returns the row of an edge, or that of the last edge at the end, not before the given one.
+// rowAt returns the row of an edge, or of the last edge at the end. The row is not before the given one.
 func (w *messageLoop) rowAt(row, edge int) int {
 	edge = min(edge, len(w.col)-1)
 	return row + sort.Search(len(w.rowPtr)-1-row, func(i int) bool { return w.rowPtr[row+i+1] > int64(edge) })

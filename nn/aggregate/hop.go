@@ -8,19 +8,19 @@ import (
 
 // Hop is one aggregation over the edges of some destinations, whose sources come in blocks: the
 // near block, whose rows are at hand, and any number of blocks of remote rows, which other workers
-// hold. After Begin, whoever has the rows calls Near first and then Add for every other block; End
-// writes the aggregate.
+// have. After Begin the caller calls Near first and then Add for every other block; End writes the
+// aggregate.
 type Hop struct {
 	Agg   Aggregator
 	G     *graph.CSR
 	Rows  mat.Dense // near rows: what other workers read of this one, after dropout and projection
-	Nodes []int64   // their global IDs, keys of dropout; nil: their index
-	Own   mat.Dense // rows of the destinations, which a sum does not read; empty: the first of Rows
+	Nodes []int64   // their global IDs, keys of dropout (nil = their index)
+	Own   mat.Dense // rows of the destinations, which a sum does not read (empty = the first of Rows)
 	EdgeX mat.Dense // rows of the edges' columns, which all blocks number (graph.CSR.Edge)
 	H     mat.Dense // the aggregate
-	Onto  bool      // a sum is added to what H holds
+	Onto  bool      // a sum is added to H instead of written
 
-	acc *Acc // nil: a sum, which is written to H as it grows
+	acc *Acc // nil for a sum, which is written to H as it grows
 	t   *tape.Tape
 }
 
@@ -78,11 +78,11 @@ type HopGrad struct {
 	G       *graph.CSR
 	DH      mat.Dense // gradient of the aggregate
 	Grad    mat.Dense // gradient of the near rows, to which this worker adds what others find of them after Near
-	Fresh   bool      // Grad holds nothing yet: Near writes it (of a sum, or where WritesGrad)
-	OwnGrad mat.Dense // of the destinations' rows; empty: the first of Grad
+	Fresh   bool      // Grad is empty so far, and Near writes it (for a sum, or with WritesGrad)
+	OwnGrad mat.Dense // of the destinations' rows (empty = the first of Grad)
 	Rows    mat.Dense // near rows, which others may read again; empty where NeedsSource is false
 
-	acc, dacc *Acc // nil: a sum
+	acc, dacc *Acc // nil for a sum
 	own       mat.Dense
 	nodes     []int64
 	t         *tape.Tape
@@ -109,8 +109,8 @@ func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
 	return true
 }
 
-// GradPlace returns, before Begin, memory for a Grad that Near writes, so many rows of so many values:
-// that of an aggregate which nobody reads after Begin, if it has that shape.
+// GradPlace returns, before Begin, memory for a Grad that Near writes, rows×cols. It is the
+// aggregate's memory if nobody reads the aggregate after Begin and it has that shape.
 func GradPlace(agg Aggregator, rows, cols int, t *tape.Tape) mat.Dense {
 	if agg.Properties().KeepsAggregate {
 		if sum := t.Last(0).State.(*Acc).sum; sum.Rows == rows && sum.Cols == cols {
@@ -136,8 +136,8 @@ func (p *HopGrad) Near() {
 	p.Add(p.G, p.nodes, p.Grad, p.Rows)
 }
 
-// Add adds to dz the gradient of the rows z of a block of sources; z is empty where it is not read, and
-// may be dz where TakesPlace.
+// Add adds to dz the gradient of the rows z of a block of sources. z is empty if it is not read, and
+// may be dz if TakesPlace.
 func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 	if p.acc == nil {
 		sumGrad(dz, g, p.DH, p.t.Patterns(), true)

@@ -15,7 +15,7 @@ type matrices struct {
 	coef               *tape.Param // R×B: a; nil without bases
 }
 
-// newMatrices returns those of so many bases; 0: each relation has a matrix of its own.
+// newMatrices returns matrices made of the given number of bases (0 = each relation has its own matrix).
 func newMatrices(name string, in, out, relations, bases int, key rng.Key) matrices {
 	m := matrices{relations: relations, in: in, out: out}
 	if bases == 0 {
@@ -35,7 +35,7 @@ func (m *matrices) params() []*tape.Param {
 	return []*tape.Param{m.weight, m.coef}
 }
 
-// begin computes the matrices where they are made of bases.
+// begin computes the matrices if they are made of bases.
 func (m *matrices) begin(acc *Acc) {
 	acc.weight = m.weight.Value
 	if m.coef != nil {
@@ -46,7 +46,7 @@ func (m *matrices) begin(acc *Acc) {
 	}
 }
 
-// beginGrad makes room for the gradient of the matrices.
+// beginGrad allocates the gradient of the matrices.
 func (m *matrices) beginGrad(dacc *Acc) {
 	dacc.weight = m.weight.Grad
 	if m.coef != nil {
@@ -55,7 +55,7 @@ func (m *matrices) beginGrad(dacc *Acc) {
 	}
 }
 
-// endGrad adds the gradient of the matrices to those of bases and coefficients.
+// endGrad adds the gradient of the matrices to the gradients of bases and coefficients.
 func (m *matrices) endGrad(dacc *Acc) {
 	if m.coef == nil {
 		return
@@ -95,7 +95,7 @@ func (m *matrices) sparseProduct(y mat.Dense, x *mat.Sparse, weights mat.Dense, 
 	kernels.SpMM(x.RowPtr, x.Col, x.Val, m.out, w.Data, w.Stride, y.Data, y.Stride, false)
 }
 
-// sparseWeightGrad adds to the gradient of W_r that of sparseProduct.
+// sparseWeightGrad adds the gradient of sparseProduct to the gradient of W_r.
 func (m *matrices) sparseWeightGrad(grads mat.Dense, x *mat.Sparse, dy mat.Dense, r int, t *tape.Tape) {
 	t.SparseGrad(m.of(grads, r), x, dy)
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Max is h_i = max_j z_j over the in-edges (j, i), element by element (Hamilton, Ying and
-// Leskovec, NeurIPS 2017, eq. 3, whose ReLU(Linear) stands before it). The gradient goes to the
-// first source that has the maximum, whose place is kept. Weights are not read; a destination without edges gets zeros.
+// Max is h_i = max_j z_j over the in-edges (j, i), element by element (Hamilton, Ying and Leskovec, NeurIPS 2017, eq.
+// 3, whose ReLU(Linear) comes before it). The gradient goes to the first source that has the maximum, whose place is
+// kept. Weights are not read; a destination without edges gets zeros.
 type Max struct{ plain }
 
-// Begin makes room for the rows of z, the destinations.
+// Begin allocates the rows of the destinations, of z's shape.
 func (Max) Begin(acc *Acc, z mat.Dense) {
 	acc.begin(z.Rows, z.Cols)
 	acc.arg = ints(&acc.arg, z.Rows*z.Cols)

@@ -20,17 +20,17 @@ import (
 // the same for any number of cores.
 type EdgeMessages struct {
 	Reduce Reduction
-	Width  int // of a message; 0: that of z
-	// Linear: Gradient reads neither b.Src, b.Dst nor b.M, as that of a message which is linear in the rows. The
-	// backward pass then makes none of them again, and nobody fetches rows again for it.
+	Width  int // of a message (0 = the width of z)
+	// Linear means that Gradient reads neither b.Src, b.Dst nor b.M, because a message is linear in the rows.
+	// The backward pass then makes none of them again, and nobody fetches rows again for it.
 	Linear     bool
 	ReadsDst   bool // whether messages read the destinations' rows
-	EdgeWidth  int  // columns of the edges that messages read; 0: none
+	EdgeWidth  int  // columns of the edges that messages read (0 = none)
 	Parameters []*tape.Param
 	// Message writes b.M. It must write nothing else, for it is called at several places at a time.
 	Message func(b *EdgeBatch)
-	// Gradient adds to b.DSrc, b.DDst and b.Grads what the gradient b.DM of the messages brings; b.M
-	// holds these, unless Linear. It must write nothing else.
+	// Gradient adds to b.DSrc, b.DDst and b.Grads the contribution of b.DM, the gradient of the
+	// messages. b.M has the messages, unless Linear. It must write nothing else.
 	Gradient func(b *EdgeBatch)
 }
 
@@ -43,12 +43,12 @@ const (
 	MaxOf                   // their maximum, whose gradient is the first such message's
 )
 
-// EdgeBatch is some edges, of which each has a row in every matrix.
+// EdgeBatch is some edges; each has a row in every matrix.
 type EdgeBatch struct {
 	Src    mat.Dense // n×width of z: the sources' rows
 	Dst    mat.Dense // n×width of r: the destinations' rows; empty unless ReadsDst
 	Edge   mat.Dense // n×EdgeWidth: the edges' columns; empty where EdgeWidth is 0
-	Weight []float32 // of the edges; nil: each is 1
+	Weight []float32 // of the edges (nil = each is 1)
 	M      mat.Dense // n×Width: the messages
 
 	DM    mat.Dense   // gradient of the messages
@@ -129,8 +129,8 @@ func (f *EdgeMessages) End(h mat.Dense, acc *Acc) {
 	}
 }
 
-// EndGrad makes room for the gradient of the destinations' rows; dh must stay as it is until the
-// last AddGrad.
+// EndGrad allocates the gradient of the destinations' rows; dh must stay as it is until the last
+// AddGrad.
 func (f *EdgeMessages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum, dacc.dst = dh, mat.Dense{}
 	if f.ReadsDst {
@@ -149,8 +149,8 @@ func (f *EdgeMessages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	}
 }
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and to
-// those of the parameters.
+// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and
+// adds the gradients of the parameters.
 func (f *EdgeMessages) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	if f.Linear {
 		z = mat.Dense{Rows: g.NumSrc, Cols: acc.messages.width}

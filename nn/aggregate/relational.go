@@ -19,7 +19,7 @@ type relational struct {
 	matrices
 }
 
-// NewRelational returns the sum over so many relations of RGCN.
+// NewRelational returns the sum of RGCN over the given number of relations.
 func NewRelational(name string, in, out, relations, bases int, key rng.Key) SparseAggregator {
 	return &relational{matrices: newMatrices(name, in, out, relations, bases, key)}
 }
@@ -70,8 +70,8 @@ func cutRelations(acc *Acc, g *graph.CSR, relations int) []relation {
 	}).of
 }
 
-// Begin makes room for the rows of z, the destinations, and computes the matrices where they are
-// made of bases.
+// Begin allocates the rows of the destinations, one for each row of z, and computes the matrices if
+// they are made of bases.
 func (a *relational) Begin(acc *Acc, z mat.Dense) {
 	if z.Cols != a.in {
 		panic(shapeFault("columns of relational's input", z.Cols, a.in))
@@ -152,7 +152,7 @@ func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc 
 	}
 }
 
-// BeginGrad adds the gradient of the matrices to those of bases and coefficients.
+// BeginGrad adds the gradient of the matrices to the gradients of bases and coefficients.
 func (a *relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) { a.endGrad(dacc) }
 
 // SumSparse writes to h what Begin, Add and End make of sparse rows x, which are multiplied first,

@@ -52,7 +52,7 @@ func (d *denseRows) destinationsGrad(dq, u, du mat.Dense, r *attended) {
 	scatter(d.dOwn, dx, r.dst)
 }
 
-// scatter adds x's rows to those of y that have these numbers.
+// scatter adds row k of x to row rows[k] of y.
 func scatter(y, x mat.Dense, rows []int32) {
 	for k, i := range rows {
 		kernels.Add(x.Row(k), y.Row(int(i)))
@@ -93,7 +93,7 @@ func (s *sparseRows) destinationsGrad(dq, _, du mat.Dense, r *attended) {
 	s.t.Release(at)
 }
 
-// spread returns rows of zeros for all nodes, with those of d at the given ones.
+// spread returns rows of zeros for all nodes, except that the given rows are d's.
 func (s *sparseRows) spread(d mat.Dense, rows []int32) mat.Dense {
 	all := s.t.Scratch(s.x.Rows, d.Cols)
 	scatter(all, d, rows)

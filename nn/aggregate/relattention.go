@@ -119,7 +119,7 @@ func (a *relationalAttention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	a.add(acc, g, &denseRows{z: z, own: acc.dst})
 }
 
-// EndGrad computes dh_i·h_i and makes room for the gradient of the destinations' rows.
+// EndGrad computes dh_i·h_i and allocates the gradient of the destinations' rows.
 func (a *relationalAttention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.dst = dacc.take(3, dh.Rows, a.maps.in)
 	dacc.dst.Zero()
@@ -127,14 +127,14 @@ func (a *relationalAttention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	a.endGrad(dacc, dh, acc)
 }
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and to
-// those of the parameters.
+// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and
+// adds the gradients of the parameters.
 func (a *relationalAttention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	a.addGrad(g, acc, dacc, &denseRows{z: z, own: acc.dst, dz: dz, dOwn: dacc.dst})
 }
 
 // BeginGrad adds to dOwn the gradient of the destinations' rows, and the gradient of the matrices
-// to those of bases and coefficients.
+// to the gradients of bases and coefficients.
 func (a *relationalAttention) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
 	a.maps.endGrad(dacc)
 	tape.AddTo(dOwn, dacc.dst)
@@ -163,8 +163,8 @@ func (a *relationalAttention) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.
 	a.maps.endGrad(dacc)
 }
 
-// relationRows are the rows of a block's sources and destinations, of which those of one relation
-// are multiplied at a time.
+// relationRows are the rows of a block's sources and destinations. The rows of one relation are
+// multiplied at a time.
 type relationRows interface {
 	// sources writes z_j·w_r of the sources of r to y.
 	sources(y mat.Dense, m *matrices, weights mat.Dense, r *attended)
@@ -202,7 +202,7 @@ func (w *relAttention) each(rows int, do func(w *relAttention, i int)) {
 	kernels.Parallel(w, (rows+w.band-1)/w.band)
 }
 
-// prepare computes g_jr and the parts of the logits, in memory for which the block has room.
+// prepare computes g_jr and the parts of the logits, in memory that the block has reserved.
 func (w *relAttention) prepare(c *attendedCut, r *attended, rows relationRows, backward bool) {
 	a, acc := w.a, w.acc
 	n, m, width, in := len(r.dst), len(r.src), a.width(), a.maps.in
@@ -234,7 +234,7 @@ func (w *relAttention) prepare(c *attendedCut, r *attended, rows relationRows, b
 	}
 }
 
-// vector returns that of a relation's head.
+// vector returns the vector of head h of relation r.
 func (a *relationalAttention) vector(m mat.Dense, r, h int) []float32 { return m.Row(r*a.heads + h) }
 
 // projected writes to u, in×heads, W_r·q_r: own·u are the destinations' parts of the logits.
@@ -266,7 +266,7 @@ func (a *relationalAttention) add(acc *Acc, g *graph.CSR, rows relationRows) {
 	}
 }
 
-// logit returns that of head h on an edge, and the derivative of LeakyReLU there.
+// logit returns the logit of head h on an edge, and the derivative of LeakyReLU there.
 func (w *relAttention) logit(i, j, h int) (s, slope float32) {
 	s = w.q.At(i, h) + w.k.At(j, h)
 	if s < 0 {
@@ -352,8 +352,8 @@ func (w *relAttention) destinationGrad(i int) {
 	}
 }
 
-// sourceGrad computes the gradient of g_jr, but for what goes through its logits, and that of its
-// parts of them.
+// sourceGrad computes the gradient of g_jr and the gradient of its parts of the logits. It leaves
+// out what reaches g_jr through its logits.
 func (w *relAttention) sourceGrad(j int) {
 	dim, dg, dk := w.a.dim, w.dg.Row(j), w.dk.Row(j)
 	clear(dg)

@@ -36,7 +36,7 @@ func (s *softmax) begin(acc *Acc, z mat.Dense, pad int) {
 	s.clear(acc)
 }
 
-// room is begin where nothing is in the state yet: its first block is written.
+// room is begin for a state without contents: its first block is written.
 func (s *softmax) room(acc *Acc, z mat.Dense, pad int) {
 	if z.Cols != s.width() {
 		panic(shapeFault("columns of attention's input", z.Cols, s.width()))
@@ -45,7 +45,7 @@ func (s *softmax) room(acc *Acc, z mat.Dense, pad int) {
 	acc.fresh = true
 }
 
-// start is begin for so many destinations.
+// start is begin for the given number of destinations.
 func (s *softmax) start(acc *Acc, rows, pad int) {
 	s.take(acc, rows, pad)
 	s.clear(acc)
@@ -60,7 +60,7 @@ func (s *softmax) take(acc *Acc, rows, pad int) {
 	acc.norm = acc.take(2, rows, pad) // running sum
 }
 
-// clear makes the state that of no edges.
+// clear resets the state to a softmax over no edges.
 func (s *softmax) clear(acc *Acc) {
 	acc.sum.Zero()
 	for i := range acc.stat.Data {
@@ -77,7 +77,7 @@ func (s *softmax) End(h mat.Dense, acc *Acc) {
 	w.each((*loop).end)
 }
 
-// end divides the sums of destination i by those of its softmax.
+// end divides the sums of destination i by the sums of its softmax.
 func (w *loop) end(i, _ int) {
 	acc, dim := w.acc, w.softmax.dim
 	out, stat, norm := acc.sum.Row(i), acc.stat.Row(i), acc.norm.Row(i)
@@ -91,8 +91,8 @@ func (w *loop) end(i, _ int) {
 	copy(w.h.Row(i), out)
 }
 
-// endGrad keeps dh, which must stay as it is until the last AddGrad, and makes room for dh_i·h_i,
-// which the softmax's gradient subtracts.
+// endGrad keeps dh, which must stay as it is until the last AddGrad, and computes dh_i·h_i, which
+// the softmax's gradient subtracts.
 func (s *softmax) endGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum = dh
 	dacc.stat = dacc.take(1, dh.Rows, acc.stat.Cols)
@@ -125,8 +125,8 @@ type loop struct {
 	col       []int32
 	z, dz     mat.Dense
 	vectors   []float32
-	edgeOf    []int32 // row of the mapped columns of each edge, by its place in the block; nil: not read
-	places    []int32 // in the block of col's entries; nil: their own
+	edgeOf    []int32 // row of the mapped columns of each edge, by its place in the block (nil = not read)
+	places    []int32 // in the block of col's entries (nil = their own)
 	uses      *edgeUses
 }
 
@@ -144,7 +144,7 @@ func (w *loop) Run(part int) {
 	}
 }
 
-// dot and scale are for the columns of one head. Where there are few, a call of the kernels costs
+// dot and scale are for the columns of one head. If there are few, a call of the kernels costs
 // more than the work.
 const few = 24
 
