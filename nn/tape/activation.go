@@ -25,7 +25,7 @@ func NewActivation(name string) *Activation {
 // Params returns nil.
 func (a *Activation) Params() []*Param { return nil }
 
-// Dims returns 0, 0: any width.
+// Dims returns 0, 0, because any width is kept.
 func (a *Activation) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x, and keeps it.

@@ -16,7 +16,7 @@ type Dropout struct {
 // Params returns nil.
 func (d *Dropout) Params() []*Param { return nil }
 
-// Dims returns 0, 0: any width.
+// Dims returns 0, 0, because any width is kept.
 func (d *Dropout) Dims() (in, out int) { return 0, 0 }
 
 // Forward writes y, which may be x. In inference y = x.
@@ -58,8 +58,9 @@ func (d *Dropout) BackwardTo(dx, dy mat.Dense, t *Tape) {
 	}
 }
 
-// Features is Forward into the tape's own memory, dense or sparse; x itself in inference. Of a
-// sparse matrix the stored values are dropped as Forward would drop them, and the pattern stays.
+// Features is Forward into the tape's own memory, dense or sparse. In inference it returns x
+// itself. It drops the stored values of a sparse matrix as Forward would drop them, and the pattern
+// stays.
 func (d *Dropout) Features(x graph.Features, t *Tape) graph.Features {
 	if !t.Training() || d.P == 0 {
 		t.Push(Entry{})

@@ -16,13 +16,13 @@ import (
 // of its own. A nil Linear has no parameters.
 type Linear struct {
 	W *Param // in×out; in pieces in×(out/pieces), the matrices one below another
-	B *Param // 1×out, or nil: no bias
+	B *Param // 1×out (nil = no bias)
 
 	pieces int // ≥ 1
 }
 
-// NewLinear returns a Linear whose weight is drawn from key and its name (Glorot, uniform) and
-// whose bias is 0.
+// NewLinear returns a Linear with a random weight by key and its name (Glorot, uniform). Its bias
+// is 0.
 func NewLinear(name string, in, out int, bias bool, key rng.Key) *Linear {
 	return NewBlockLinear(name, in, out, 1, bias, key)
 }
@@ -41,7 +41,7 @@ func NewProjection(name string, in, out int) *Linear {
 	return &Linear{W: NewParam(name+".weight", in, out, 0), pieces: 1}
 }
 
-// Params returns the weight and, where there is one, the bias.
+// Params returns the weight and the bias, if there is one.
 func (l *Linear) Params() []*Param {
 	switch {
 	case l == nil:
@@ -115,7 +115,7 @@ func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *Tape) {
 	t.Push(Entry{Sparse: x})
 }
 
-// piece returns piece k of n columns or rows, of which cut takes a range.
+// piece returns piece k of n columns or rows. cut takes a range of them.
 func piece[T any](cut func(lo, hi int) T, n, pieces, k int) T {
 	return cut(k*n/pieces, (k+1)*n/pieces)
 }
@@ -127,7 +127,7 @@ func (l *Linear) ProductGrad(dx, dy mat.Dense, t *Tape) {
 	}
 }
 
-// WeightGrad adds xᵀ·dy to the weight's gradient and returns x, empty where it is sparse.
+// WeightGrad adds xᵀ·dy to the weight's gradient and returns x, or an empty matrix if x is sparse.
 func (l *Linear) WeightGrad(dy mat.Dense, t *Tape) mat.Dense {
 	e := t.Pop()
 	if e.Sparse != nil {
@@ -233,7 +233,8 @@ func BiasGrad(b *Param, dy mat.Dense) {
 	}
 }
 
-// Product writes y = x·w + bias, or adds it to y, and applies ReLU where relu. bias is that of each column, or nil.
+// Product writes y = x·w + bias, or adds it to y, and applies ReLU if relu is true. bias has one number per column (nil
+// = none).
 func Product(y, x, w mat.Dense, add bool, bias []float32, relu bool) {
 	kernels.GemmNNBias(y.Rows, y.Cols, w.Rows, x.Data, x.Stride, w.Data, w.Stride, y.Data, y.Stride, add, bias, relu)
 }
@@ -248,7 +249,7 @@ func InputGrad(dx, dy, w mat.Dense, add bool) {
 	kernels.GemmNT(dx.Rows, dx.Cols, w.Cols, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, add)
 }
 
-// WeightedSum writes y = S·x, or adds it to y: S is a CSR of values val (nil: all 1).
+// WeightedSum writes y = S·x, or adds it to y. S is a CSR matrix of values val (nil = all 1).
 func WeightedSum(y mat.Dense, rowPtr []int64, col []int32, val []float32, x mat.Dense, add bool) {
 	kernels.SpMM(rowPtr, col, val, x.Cols, x.Data, x.Stride, y.Data, y.Stride, add)
 }

@@ -86,8 +86,8 @@ func (d *dropped) Bytes() int64 {
 	return n
 }
 
-// resize returns a slice of n values in the memory of s, if that is large enough, with room for a
-// few more: dropout does not leave as many at each step.
+// resize returns a slice of n values in the memory of s, if that is large enough. New memory has a
+// few values more, because dropout does not leave as many at each step.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
 		s = make([]T, n, n+n/16+256)
@@ -95,7 +95,7 @@ func resize[T any](s []T, n int) []T {
 	return s[:n]
 }
 
-// Lost reports whether dropout has left x, whose pattern is then that of this step alone.
+// Lost reports whether dropout has left x. Only this step then has x's pattern.
 func (t *Tape) Lost(x *mat.Sparse) bool { return t.lost(x) != nil }
 
 func (t *Tape) lost(x *mat.Sparse) *dropped {

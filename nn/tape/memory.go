@@ -2,15 +2,15 @@ package tape
 
 import "github.com/heddle-gnn/heddle/kernels"
 
-// Memory is how many bytes a tape holds, by what for. It grows to what the largest step so far
-// needed.
+// Memory is how many bytes a tape has, by their use. It grows to the need of the largest step so
+// far.
 type Memory struct {
 	Rows       int64 // of layers: what operators and accumulators put out, keep, and compute in
 	Aggregates int64 // of accumulators, beside that: sums by relation, places of maxima, scratch
 	Transposes int64 // of the edges that gradients flow back along
 }
 
-// Memory returns what the tape holds.
+// Memory returns how much memory the tape has.
 func (t *Tape) Memory() (m Memory) {
 	m.Rows = 4 * int64(t.arena.held())
 	for _, p := range t.pools {

@@ -84,7 +84,7 @@ func (ps *Patterns) Transpose(rowPtr []int64, col []int32, cols int) *Transpose 
 // Places returns the place in the original of each value of the transpose.
 func (tr *Transpose) Places() []int32 { return tr.perm }
 
-// Values returns val in the transpose's order; val (nil: ones) never changes, so the order is kept.
+// Values returns val in the transpose's order. val (nil = ones) never changes, so the order is kept.
 func (tr *Transpose) Values(val []float32) []float32 {
 	if val == nil {
 		return nil
@@ -103,11 +103,11 @@ type turnedPattern struct {
 	since  int // the step that it was first seen in
 	of     int // rows of a block
 	valOf  *float32
-	blocks []kernels.Turned // nil: there are none yet, or the matrix has too many values
+	blocks []kernels.Turned // nil if there are none yet, or the matrix has too many values
 }
 
-// turned returns the transpose of x in blocks of so many rows from the second step on that x is in: a sampler's rows
-// are in one only. nil: there is none.
+// turned returns the transpose of x in blocks of the given number of rows, from the second step on that has x.
+// Before, it returns nil: a sampler's rows are in one step only.
 func (ps *Patterns) turned(x *mat.Sparse, rows int) []kernels.Turned {
 	tr := Remember(ps, x.RowPtr, x.Col, x.Cols, func() *turnedPattern { return &turnedPattern{since: ps.now} })
 	if tr.since == ps.now {

@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// SparseGrad adds xᵀ·dy to dw, x being sparse rows, each of which stands for a row of an input, or
-// for one of the pieces that it is cut into.
+// SparseGrad adds xᵀ·dy to dw. Each of the sparse rows x is a row of an input, or one of the pieces
+// that the input is cut into.
 func (t *Tape) SparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	nnz := x.RowPtr[x.Rows]
 	switch {
@@ -23,17 +23,17 @@ func (t *Tape) SparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	}
 }
 
-// The transposed product of sparse rows fetches a row of dy for each value. Of rows as full as this,
-// and as wide, a dense product takes less time, the rows' spreading included.
+// The transposed product of sparse rows fetches a row of dy for each value. For rows as full as
+// this, and as wide, a dense product takes less time, the rows' spreading included.
 const (
 	fullShare = 25 // percent of the values that are stored
 	fullWidth = 64
 	fullBlock = 1 << 18 // values of the rows that are spread at a time: they stay in a core's cache
 )
 
-// What dropout leaves has a pattern of its own at each step, and is transposed at each: in blocks of so few rows that
-// those of dy which they fetch, over and over, stay in a core's L1 or L2, if each column then has some values in a
-// block; else in one.
+// The rows that dropout leaves have a new pattern at each step, and are transposed at each step. Blocks have so few
+// rows that the rows of dy, which they fetch over and over, stay in a core's L1 or L2. If a column would then have
+// too few values in a block, all rows are one block.
 const turnedUses = 8 // values of a column in a block
 
 // lostGrad is SparseGrad of what dropout has left.
@@ -54,7 +54,7 @@ func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	kernels.SpMMBlocks(d.blocks, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride)
 }
 
-// turn transposes x, which d has left, in blocks of so many rows, once in a step if all gradients read the same.
+// turn transposes x, which d has left, in blocks of rows, once in a step if all gradients read the same.
 func (t *Tape) turn(d *dropped, x *mat.Sparse, rows int) {
 	if d.turned.Rows == x.Rows && d.of == rows {
 		return

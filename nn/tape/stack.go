@@ -90,7 +90,7 @@ func keepsWidth(op Operator) bool {
 	return in == 0
 }
 
-// width returns the width of operator k's input, given that of its output.
+// width returns the width of operator k's input, given the width of its output.
 func (s Stack) width(k, out int) int {
 	if in, _ := s[k].Dims(); in != 0 {
 		return in
@@ -146,11 +146,11 @@ func AddTo(y, x mat.Dense) {
 // of them. BatchNorm alone, while it trains, sees all rows together.
 type Operator interface {
 	Params() []*Param
-	Dims() (in, out int) // 0, 0: keeps any width
+	Dims() (in, out int) // 0, 0 = keeps any width
 	// Forward writes y (R×out) from x (R×in). t is nil in inference: no dropout, nothing kept.
 	Forward(y, x mat.Dense, t *Tape)
-	// Backward takes what Forward kept, last in first out, and adds to dx (R×in; empty: not
-	// computed) and to each Param's Grad.
+	// Backward takes what Forward kept, last in first out. It adds to dx, R×in, unless dx is empty, and
+	// to each Param's Grad.
 	Backward(dx, dy mat.Dense, t *Tape)
 }
 

@@ -1,5 +1,5 @@
-// Package tape holds what training keeps of a forward pass for its backward pass: rows, the memory
-// that both compute in and the transposes of sparse matrices; and the parameters that they train.
+// Package tape has what training keeps of a forward pass for its backward pass: rows, the memory that both compute in
+// and the transposes of sparse matrices; and the parameters that they train.
 //
 // Operators act on each row by itself, with hand-written backward passes: linear maps, activations, dropout, and stacks
 // of them.
@@ -13,15 +13,16 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Tape holds what a forward pass keeps for its backward pass, last in first out, and the memory
-// that both compute in. Reset it before each step: from the second step of a shape on nothing is
-// allocated. A nil Tape means inference; one of NewInference is inference in memory that is kept.
+// Tape has what a forward pass keeps for its backward pass, last in first out, and the memory that
+// both compute in. Reset it before each step: from the second step of a shape on nothing is
+// allocated. A nil Tape means inference; NewInference returns a Tape for inference that keeps its
+// memory.
 //
 // A tape remembers the transposes of the graphs and sparse inputs it has seen, by the address of
 // their columns: they must not change between a step and the next.
 type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
-	Nodes []int64 // global IDs of the current rows (nil: their index), keys of dropout; nn.Forward sets them
+	Nodes []int64 // global IDs of the current rows (nil = their index), keys of dropout; nn.Forward sets them
 
 	infer    bool
 	kept     []Entry
@@ -83,7 +84,7 @@ func (t *Tape) gather() {
 	}
 }
 
-// Mark returns where t stands in the memory that it has handed out.
+// Mark returns the place up to which t has handed out its memory.
 func (t *Tape) Mark() Mark {
 	if t == nil {
 		return Mark{}
@@ -130,10 +131,10 @@ func (t *Tape) Pop() Entry {
 	return e
 }
 
-// Last returns the entry that is followed by so many.
+// Last returns the entry with the given number of entries after it.
 func (t *Tape) Last(followed int) *Entry { return t.Entry(len(t.kept) - 1 - followed) }
 
-// Entry returns the entry that so many were kept before.
+// Entry returns the entry with the given number of entries before it.
 func (t *Tape) Entry(before int) *Entry {
 	if before < 0 {
 		panic("nn: Backward must follow its Forward")
