@@ -7,19 +7,20 @@ import (
 )
 
 // Architecture describes a model that is trained end to end in a user's words: layers of one
-// convolution on raw features, the last one straight to the classes; to numbers by a linear head, since
-// a mean over neighbours of one column says little of them. Spec turns it into layers.
+// convolution on raw features, the last one straight to the classes. Numbers have a linear head
+// instead, since a mean over neighbours of one column has little information on them. Spec turns it
+// into layers.
 type Architecture struct {
 	Model    string       // the name of a Convolution
 	Task     string       // as in Spec
-	Decoder  *DecoderSpec // of task links
+	Decoder  *DecoderSpec // of a model of links
 	Features int          // F
-	// width of the rows of nodes without features, each held by its owner (encoder embedding); 0: the encoder is raw
+	// width of the rows of nodes without features, which their owners keep (encoder embedding; 0 = the encoder is raw)
 	Learned  int
 	Classes  int    // C
 	Layers   int    // 1 to 1000
 	Hidden   int    // width of all layers but the last, all heads together
-	Hops     int    // aggregations of the first layer; of a convolution that propagates, of its layer; 0: 1
+	Hops     int    // aggregations of the first layer, or of the only one that propagates (0 = 1)
 	Norm     string // after each layer that is not straight to the classes: "", "none", "layer" or "batch"
 	Residual bool   // a layer's input is added to its output
 	Dropout  float32
@@ -27,7 +28,7 @@ type Architecture struct {
 	Heads            int     // attention heads of all layers but the last, which averages one head
 	AttentionDropout float32 // dropout probability of attention coefficients
 	Alpha            float32 // restart probability of a convolution that has one
-	Relations        int     // of a typed convolution: those of the graph
+	Relations        int     // of a typed convolution: the graph's relations
 	Bases            int     // of its matrices
 	EdgeColumns      int     // of the graph's edges
 }
@@ -97,7 +98,7 @@ func (a Architecture) layer(c Convolution, in int, last bool) LayerSpec {
 }
 
 // Preset returns the Architecture of a model without normalisation, with all other settings of its
-// Recipe. A typed convolution has no preset: its relations are those of a graph.
+// Recipe. A typed convolution has no preset, because its relations are a graph's.
 func Preset(model, task string, features, classes, hidden, layers int) (Spec, error) {
 	c, _ := ConvolutionNamed(model)
 	r := c.Recipe

@@ -44,7 +44,7 @@ type Backward struct {
 	done, hops int
 }
 
-// Begin computes the gradient down to the norm. The arguments are those of Layer.Backward.
+// Begin computes the gradient down to the norm. The arguments are Layer.Backward's.
 func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *tape.Tape) {
 	kept := t.Pop()
 	*b = Backward{l: l, t: t, dx: dx, d: dx, dy: dh, kept: kept, from: t.Mark()}
@@ -81,8 +81,8 @@ func (b *Backward) remake() {
 }
 
 // Statistics returns, after Begin, what this worker contributes to the sums of a BatchNorm's
-// gradients: numbers that the caller replaces by their sums over so many workers. nil: there are
-// none.
+// gradients. The caller replaces these numbers by their sums over all workers. It is nil if there
+// are none.
 func (b *Backward) Statistics(workers int) []float32 {
 	if b.l.batch == nil || workers == 1 {
 		return nil
@@ -90,8 +90,8 @@ func (b *Backward) Statistics(workers int) []float32 {
 	return b.l.batch.GradContribution()
 }
 
-// Hop ends the hop before, if there is one, and returns the next one, from the last to the first;
-// nil: there is none, and the gradients of the convolution are complete.
+// Hop ends the hop before, if there is one, and returns the next one, from the last to the first.
+// It returns nil if there is none, and the gradients of the convolution are complete.
 func (b *Backward) Hop() *aggregate.HopGrad {
 	switch {
 	case b.done > 0:
@@ -210,7 +210,7 @@ func (b *Backward) into() (grad mat.Dense, fresh bool) {
 	return mat.Dense{}, false
 }
 
-// endConv computes the gradients of what stands before the hops.
+// endConv computes the gradients of the operators before the hops.
 func (b *Backward) endConv() {
 	c, t := &b.l.Conv, b.t
 	selfDone := false
@@ -253,8 +253,8 @@ func (b *Backward) endConv() {
 	t.Release(b.at)
 }
 
-// destinations returns where the gradient of the destinations' rows is added; empty: it is not
-// wanted.
+// destinations returns where the gradient of the destinations' rows is added. It is empty if no
+// gradient is wanted.
 func (b *Backward) destinations() mat.Dense {
 	if b.d.Empty() {
 		return b.d
@@ -262,8 +262,8 @@ func (b *Backward) destinations() mat.Dense {
 	return b.d.RowRange(0, b.dy.Rows)
 }
 
-// affineOver computes the gradients of the weights that read X, those of op first, then that of X
-// in its place.
+// affineOver computes the gradients of the weights that read X, op's first. The gradient of X then
+// replaces X.
 func (b *Backward) affineOver(op *tape.Linear) {
 	op.WeightGrad(b.grad, b.t)
 	b.selfWeights()
@@ -271,8 +271,8 @@ func (b *Backward) affineOver(op *tape.Linear) {
 	b.selfInput(true)
 }
 
-// selfOver computes the gradients of a node's own map, whose weights come first, or writes zeros
-// where there is none.
+// selfOver computes the gradients of a node's own map, whose weights come first, or writes zeros if
+// there is no such map.
 func (b *Backward) selfOver(add bool) {
 	b.selfWeights()
 	b.selfInput(add)

@@ -8,25 +8,25 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// batchMomentum is how far the running statistics of a BatchNorm move to those of a step.
+// batchMomentum is how far the running statistics of a BatchNorm move to a step's statistics.
 const batchMomentum = 0.1
 
 // BatchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy,
-// ICML 2015). In training, mean and variance are those of the given rows and, where workers share
-// a step (nn.Forward.Statistics), of theirs: it does not act on each row by itself. In inference they
-// are the running ones, which Settle moves.
+// ICML 2015). In training, mean and variance are over the given rows and, if workers share a step
+// (nn.Forward.Statistics), over all workers' rows: it does not act on each row by itself. In
+// inference they are the running ones, which Settle moves.
 type BatchNorm struct {
 	Gain, Bias     *tape.Param // 1×width
 	Mean, Variance *tape.Param // 1×width, Running
 
-	// Of the last Forward in training, over all workers.
+	// State of the last Forward in training, over all workers.
 	rows              float64
 	mean, square, inv []float64 // square: the sum of squared deviations
-	sums              []float64 // [2·width] room
-	factors           []float32 // [3·width] room
-	travel            []float32 // room for what the workers add up
-	shared            bool      // the moments are merged from travel
-	sharedGrad        bool      // the sums are those of travel
+	sums              []float64 // [2·width] buffer
+	factors           []float32 // [3·width] buffer
+	travel            []float32 // buffer for the sums over workers
+	shared            bool      // the moments are merged from the buffer
+	sharedGrad        bool      // the sums are in the buffer
 }
 
 // NewBatchNorm returns a BatchNorm of gain 1, bias 0, and running mean 0 and variance 1.
@@ -66,7 +66,7 @@ func (b *BatchNorm) Forward(y, x mat.Dense, t *tape.Tape) {
 	b.Normalise(y, x, t)
 }
 
-// Moments computes those of the given rows.
+// Moments computes the moments of the given rows.
 func (b *BatchNorm) Moments(x mat.Dense) {
 	kernels.ColumnMoments(x.Rows, x.Data, x.Stride, b.mean, b.square)
 	b.rows, b.shared = float64(x.Rows), false
@@ -87,8 +87,8 @@ func (b *BatchNorm) Normalise(y, x mat.Dense, t *tape.Tape) {
 	t.Push(tape.Entry{X: x})
 }
 
-// Contribution returns room for the moments of all workers with those of this one in its place. A
-// worker's numbers travel as two float32, the second what the first leaves, in places of its own,
+// Contribution returns a buffer for the moments of all workers, with this worker's in its place. A
+// worker's numbers are sent as two float32, the second what the first leaves, in their own places,
 // so that their sum with the zeros of the others is exact.
 func (b *BatchNorm) Contribution(rank, workers int) []float32 {
 	width := len(b.mean)
@@ -107,8 +107,8 @@ func (b *BatchNorm) Contribution(rank, workers int) []float32 {
 	return b.travel
 }
 
-// merge makes the moments those of the rows of all workers, which are merged in the order of their
-// ranks: the same bits at each.
+// merge computes the moments of the rows of all workers, merged in the order of their ranks: the
+// same bits at each.
 func (b *BatchNorm) merge() {
 	width := len(b.mean)
 	each := 2 * (1 + 2*width)
@@ -200,8 +200,8 @@ func (b *BatchNorm) Grad(dx, x, _, dy mat.Dense) {
 	kernels.BatchNormGrad(x.Rows, x.Data, x.Stride, dy.Data, dy.Stride, ca, cb, cc, dx.Data, dx.Stride)
 }
 
-// Settle moves the running statistics a tenth of the way to those of the last Forward in training,
-// whose variance is taken without bias (divided by one row less).
+// Settle moves the running statistics a tenth of the way to the statistics of the last Forward in
+// training, whose variance is taken without bias (divided by one row less).
 func (b *BatchNorm) Settle() {
 	move := func(p *float32, to float64) { *p = float32((1-batchMomentum)*float64(*p) + batchMomentum*to) }
 	for j := range b.mean {

@@ -10,9 +10,9 @@ import (
 )
 
 // Conv is y = Post(Self(x) + Nbr(Agg(PreAct(Pre(x))))) + Bias: x the rows of a block's sources, y
-// those of its destinations. Self nil leaves its term out; Pre, PreAct, Nbr, Post and Bias nil are
-// identities; Agg nil means that there is no neighbour term. Of a destination itself Agg reads
-// Dst(x) where Dst is not nil, else what it reads of it as a source.
+// the rows of its destinations. Self nil leaves its term out; Pre, PreAct, Nbr, Post and Bias nil
+// are identities; Agg nil means that there is no neighbour term. Agg reads a destination's own row
+// as Dst(x), or as it reads it as a source if Dst is nil.
 type Conv struct {
 	Pre, Nbr  *tape.Linear
 	Self, Dst *tape.Linear
@@ -20,9 +20,9 @@ type Conv struct {
 	Post      tape.Operator
 	Bias      *tape.Param
 	Agg       aggregate.Aggregator
-	Alpha     float32 // restart probability: the fraction of Pre's rows in the output of each hop; 0: no restarts
-	Relations int     // of typed edges, of which a block has that many rows a destination; 0: they have no types
-	Reached   bool    // the latter half of the relations are those of graph.CSR.WithReached
+	Alpha     float32 // restart probability: the fraction of Pre's rows in the output of each hop (0 = no restarts)
+	Relations int     // of typed edges; a block has that many rows a destination (0 = edges have no types)
+	Reached   bool    // the latter half of the relations come from graph.CSR.WithReached
 	Hops      int     // times Agg is applied, 0 meaning 1; more than once only on a whole graph
 }
 
@@ -90,7 +90,7 @@ func (c *Conv) projectsFirst(in Input) bool {
 		return true
 	}
 	w, out := c.Nbr.Dims()
-	if in.Remote { // what travels decides, and every worker must decide alike
+	if in.Remote { // the width of sent rows decides, and every worker must decide alike
 		return out < w
 	}
 	edges := in.G.NumEdges() * max(c.Hops, 1) * gatherCost

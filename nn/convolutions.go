@@ -9,8 +9,8 @@ import (
 )
 
 // table has one row for each convolution. To add one, write a file with its operator, and with its
-// aggregator where those of package aggregate do not serve, and add a row here: programs, trainers
-// and model files find it by its name and ask for its traits.
+// aggregator if package aggregate has none that serves, and add a row here: programs, trainers and
+// model files find it by its name and ask for its traits.
 var table = []Convolution{
 	{
 		Name: "gcn", Edges: graph.GCN, Recipe: recipe,
@@ -84,8 +84,8 @@ var table = []Convolution{
 	},
 }
 
-// A Convolution is one row of the table of convolutions. Whoever composes a model asks it for what
-// the convolution can do, and never compares its name:
+// A Convolution is one row of the table of convolutions. Code that composes a model asks it for
+// what the convolution can do, and never compares its name:
 //
 //	c, ok := nn.ConvolutionNamed(plan.Model)                      // !ok: there is none; nn.Convolutions has all names
 //	if !c.LayerWise { ... }                                       // refuse layer-wise training
@@ -103,15 +103,15 @@ type Convolution struct {
 	Undropped bool // its layers train one after the other without dropout, by default
 
 	build   func(name string, s LayerSpec, key rng.Key) Conv
-	faults  func(s LayerSpec) []error                      // faults that its traits do not tell; nil: none
-	arrange func(s *Spec, a Architecture)                  // places it among layers; nil: all are alike
-	weights func(s LayerSpec, matrix func(rows, cols int)) // the matrices of a layer; nil: one, In×Out
+	faults  func(s LayerSpec) []error                      // faults beyond its traits, or nil
+	arrange func(s *Spec, a Architecture)                  // places it among layers (nil = all are alike)
+	weights func(s LayerSpec, matrix func(rows, cols int)) // the matrices of a layer (nil = one, In×Out)
 }
 
-// Shared is what differs from a Recipe where nodes have so many features that a matrix for each relation has far more
+// Shared is what differs from a Recipe for nodes with many features: then a matrix for each relation has far more
 // weights than there are labels.
 type Shared struct {
-	Features int     // from so many columns on
+	Features int     // the least number of feature columns
 	Bases    int     // that the relations share
 	Decay    float32 // weight decay
 }
@@ -119,7 +119,7 @@ type Shared struct {
 // Traits say what a convolution can do and what it needs.
 type Traits struct {
 	Aggregates  bool // it reads the rows of neighbours; else a node's own row alone
-	Sum         bool // its aggregate is Σ_j w_ij z_j, so that sums may travel in place of rows (shard.Cover)
+	Sum         bool // its aggregate is Σ_j w_ij z_j, so that sums may be sent instead of rows (shard.Cover)
 	Linear      bool // its aggregate is linear in the rows of neighbours, so that a sample of them can be unbiased
 	NeedsSource bool // its backward pass reads the rows of neighbours again
 	Hops        bool // a layer may aggregate several times
@@ -140,26 +140,27 @@ func (c Convolution) Restarts() bool { return c.Recipe.Alpha > 0 }
 // mode.
 type Recipe struct {
 	Hidden           int     // width of hidden rows, all heads together
-	Heads            int     // attention heads of hidden layers; 0: it has none
+	Heads            int     // attention heads of hidden layers (0 = it has none)
 	Hops             int     // aggregations of a layer, ≥ 1
 	Epochs           int     // at most
 	LR, Decay        float32 // step size and weight decay
 	Dropout          float32 // dropout probability of a layer's input
 	AttentionDropout float32 // dropout probability of attention coefficients
-	Alpha            float32 // restart probability; 0: it has none
+	Alpha            float32 // restart probability (0 = it has none)
 	Norm             string  // after each layer but the last, as Architecture.Norm
 }
 
-// recipe is that of Kipf and Welling, ICLR 2017, §5.2, with wider rows.
+// recipe is Kipf and Welling's, ICLR 2017, §5.2, with wider rows.
 var recipe = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 5e-4, Dropout: 0.5}
 
-// relational is that of matrices for each relation, which overfit without a strong decay: chosen by the validation
-// nodes of imdb and s-ffsd. What rgcn shares from 1,000 features on was chosen by four draws of validation nodes of
-// imdb, which has 1,256; s-ffsd, which has 176, validates better without (docs/measurements/accuracy.md).
+// relational is the Recipe for a matrix per relation; such matrices overfit without a strong decay: chosen by the
+// validation nodes of imdb and s-ffsd. What rgcn shares from 1,000 features on was chosen by four draws of
+// validation nodes of imdb, which has 1,256; s-ffsd, which has 176, validates better without
+// (docs/measurements/accuracy.md).
 var relational = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 0.02, Dropout: 0.5}
 
-// bareRelational is that of Schlichtkrull et al., ESWC 2018, §5.1, with their decay for mutag throughout: it does no
-// harm to aifb, by a tenth of the training nodes.
+// bareRelational is Schlichtkrull et al.'s, ESWC 2018, §5.1, with their decay for mutag throughout: it does no harm
+// to aifb, by a tenth of the training nodes.
 var bareRelational = Recipe{Hidden: 16, Hops: 1, Epochs: 50, LR: 0.01, Decay: 5e-4}
 
 // attention returns r as graph attention is trained (Veličković et al., ICLR 2018, §3.3).
@@ -223,7 +224,7 @@ func (s LayerSpec) convolution() Convolution {
 	return c
 }
 
-// Weights calls matrix with the shape of every weight matrix that the layer has, those of its head
+// Weights calls matrix with the shape of every weight matrix that the layer has, its head's
 // included: what a reader of model files allocates.
 func (s LayerSpec) Weights(matrix func(rows, cols int)) {
 	if weights := s.convolution().weights; weights != nil {
@@ -238,7 +239,7 @@ func (s LayerSpec) Weights(matrix func(rows, cols int)) {
 	}
 }
 
-// weightsTwice are those of a convolution with a second matrix, of the width of its output.
+// weightsTwice has the matrices of a convolution with a second matrix, of the width of its output.
 func weightsTwice(s LayerSpec, matrix func(rows, cols int)) {
 	matrix(s.In, s.Out)
 	matrix(s.Out, s.Out)

@@ -46,7 +46,7 @@ func (s DecoderSpec) Validate() error {
 	return nil
 }
 
-// Pair is a pair of rows of Z and a relation, of those of the DecoderSpec.
+// Pair is a pair of rows of Z and a relation, an index into the DecoderSpec's.
 type Pair struct{ U, V, Relation int32 }
 
 // Decoder scores pairs. Its zero parameters are none: the inner product has nothing to learn.
@@ -56,7 +56,7 @@ type Decoder struct {
 	mlp      tape.Operator // D → Hidden → 1, nil but of mlp
 }
 
-// NewDecoder returns the decoder that s describes, its parameters drawn from key; relations begin as inner products.
+// NewDecoder returns the decoder that s describes with random parameters by key; relations begin as inner products.
 func NewDecoder(s DecoderSpec, key rng.Key) (*Decoder, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -174,7 +174,7 @@ func BestScores(scores []float32, k int) (top []int) {
 	return top
 }
 
-// PairGroups are known pairs, each followed by Negatives drawn ones that are taken for none: 1+Negatives pairs a group.
+// PairGroups are known pairs, each followed by Negatives random ones that count as no links: 1+Negatives pairs a group.
 type PairGroups struct {
 	Pairs     []Pair
 	Negatives int
@@ -214,8 +214,8 @@ func (g PairGroups) Loss(ds, scores []float32) (loss float64) {
 	return loss
 }
 
-// Learn returns the loss of groups of pairs of rows of z, and adds its gradient to dz, of z's shape, and to those of
-// the parameters.
+// Learn returns the loss of groups of pairs of rows of z. It adds its gradient to dz, of z's shape, and to the
+// gradients of the parameters.
 func (d *Decoder) Learn(dz, z mat.Dense, of PairGroups) (loss float64) {
 	n := 1 + of.Negatives
 	size := max(pairBlock/n, 1) * n

@@ -12,16 +12,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Encoder is stage 0: what it makes of a node's own features is what the first layer sees and what
-// travels.
+// Encoder, stage 0, turns a node's own features into the rows that the first layer reads and that
+// peers send.
 type Encoder struct {
 	Spec EncoderSpec
 	Proj *tape.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
 	// mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: Linear alone. Else nil
 	Layer *Layer
 
-	// pca: what makes the columns of classes, with which WithClasses completes the rows of Encode; nil: rows have
-	// components alone.
+	// pca: makes the columns of classes, with which WithClasses completes the rows of Encode. It is nil if rows
+	// have only components.
 	Classes *closed.Form
 
 	logits bool // the output of mlp is its head's logits
@@ -59,7 +59,7 @@ func newEncoder(spec Spec, key rng.Key) (*Encoder, error) {
 	return e, nil
 }
 
-// Components returns how many components an encoder pca keeps in a model of so many classes.
+// Components returns how many components an encoder pca keeps in a model of the given number of classes.
 func (s EncoderSpec) Components(classes int) int {
 	if s.Classes != nil {
 		return s.Out - classes
@@ -95,9 +95,9 @@ func (s Spec) Reads(x graph.Features) graph.Features {
 	return graph.Features{Dense: mat.New(x.Rows(), 1)}
 }
 
-// Input returns the features as every kind of encoder first sees them: x, or where the spec says so
-// x with each row divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2) or by its
-// length.
+// Input returns the features as every kind of encoder first sees them: x, or, if the spec asks for
+// it, x with each row divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2) or by
+// its length.
 func (e *Encoder) Input(x graph.Features) graph.Features {
 	scale := scaleL1
 	switch {

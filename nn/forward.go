@@ -8,8 +8,8 @@ import (
 )
 
 // Forward is the forward pass of a layer in phases, which its caller drives: what is sent, what is
-// aggregated over blocks, what comes out. Layer.Forward drives it where all rows are at hand;
-// a trainer that shares a graph with other workers does so itself, every worker in the same order:
+// aggregated over blocks, what comes out. Layer.Forward drives it if all rows are at hand; a
+// trainer that shares a graph with other workers does so itself, every worker in the same order:
 //
 //	f.Begin(layer, h, in, tape)
 //	for hop := f.Hop(); hop != nil; hop = f.Hop() {
@@ -40,7 +40,7 @@ type Forward struct {
 	relu       bool // ReLU is applied where the neighbour term is added, the last there is
 }
 
-// Begin computes the rows that the first hop aggregates. The arguments are those of Layer.Forward.
+// Begin computes the rows that the first hop aggregates. The arguments are Layer.Forward's.
 func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *tape.Tape) {
 	l.check(h, in)
 	*f = Forward{l: l, h: h, y: h, in: in, t: t, from: t.Mark()}
@@ -114,8 +114,8 @@ func (f *Forward) beginConv() {
 	f.hops = c.hops(g)
 }
 
-// Hop ends the hop before, if there is one, and returns the next one; nil: there is none, and the
-// convolution is complete.
+// Hop ends the hop before, if there is one, and returns the next one. It returns nil if there is
+// none, and the convolution is complete.
 func (f *Forward) Hop() *aggregate.Hop {
 	if f.done > 0 {
 		f.hop.End()
@@ -175,9 +175,9 @@ func (f *Forward) endConv() {
 	}
 }
 
-// Statistics returns, after the last hop, what worker rank of so many contributes to the statistics
-// of a BatchNorm: numbers that the caller replaces by their sums over all workers. nil: there are
-// none.
+// Statistics returns, after the last hop, what worker rank contributes to the statistics of a
+// BatchNorm. The caller replaces these numbers by their sums over all workers. It is nil if there
+// are none.
 func (f *Forward) Statistics(rank, workers int) []float32 {
 	if f.l.batch == nil || workers == 1 || !f.t.Training() {
 		return nil
@@ -202,7 +202,7 @@ func (f *Forward) End() {
 			l.Norm.Forward(next, y, t)
 		}
 		if t.Training() && l.sums() {
-			t.Last(0).State = t.Last(2).State // the aggregator's; between them lies the convolution's own
+			t.Last(0).State = t.Last(2).State // the aggregator's; the entry between is the convolution's
 		}
 		y = next
 	}

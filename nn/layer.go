@@ -19,17 +19,17 @@ type Layer struct {
 	Name     string
 	Edges    graph.Norm // how the caller must weigh the edges that it gives
 	Conv     Conv
-	Norm     normalisation    // nil: none
-	Act      *tape.Activation // nil: none
+	Norm     normalisation    // nil = none
+	Act      *tape.Activation // nil = none
 	Residual *tape.Linear     // of a residual layer whose widths differ, else nil
-	Head     tape.Operator    // nil: none
+	Head     tape.Operator    // nil = none
 
 	agg          aggregate.Aggregator // Conv's as it was built
 	batch        *BatchNorm           // Norm, where that is one
 	dropX, dropZ tape.Dropout
 }
 
-// normalisation is a LayerNorm or a BatchNorm. stats is what Forward kept of rows x, where it did.
+// normalisation is a LayerNorm or a BatchNorm. stats is what Forward kept of rows x, if it kept any.
 type normalisation interface {
 	tape.Operator
 	Again(y, x, stats mat.Dense)     // writes rows as Forward in training did
@@ -70,7 +70,7 @@ func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	return l, nil
 }
 
-// faults returns an error if the convolution is not as the table says.
+// faults returns an error if the convolution differs from its row in the table.
 func (l *Layer) faults(c Convolution) error {
 	for _, p := range l.Conv.Params() {
 		if !strings.HasPrefix(p.Name, l.Name+".") {
@@ -109,8 +109,9 @@ func (m *Model) Registered() error {
 	return nil
 }
 
-// Typed returns the stacked relations of a graph of so many destinations as the layer takes them:
-// weighted, within each relation, and with those that tell which nodes a relation reaches.
+// Typed returns the stacked relations of a graph of the given number of destinations as the layer
+// takes them: weighted, within each relation, and with the relations that mark the nodes that a
+// relation reaches.
 func (l *Layer) Typed(g *graph.CSR, destinations int) *graph.CSR {
 	g = graph.Normalise(g, g.Degrees(), l.Edges)
 	if l.Conv.Reached {
@@ -119,8 +120,8 @@ func (l *Layer) Typed(g *graph.CSR, destinations int) *graph.CSR {
 	return g
 }
 
-// Params returns the parameters of the convolution, the residual map and the norm, not those of the
-// head.
+// Params returns the parameters of the convolution, the residual map and the norm, without the
+// head's.
 func (l *Layer) Params() []*tape.Param {
 	all := append(l.Conv.Params(), l.Residual.Params()...)
 	if l.Norm != nil {
@@ -129,8 +130,7 @@ func (l *Layer) Params() []*tape.Param {
 	return all
 }
 
-// Running returns the statistics that inference reads and no optimiser changes: those of a
-// BatchNorm.
+// Running returns the statistics of a BatchNorm, which inference reads and no optimiser changes.
 func (l *Layer) Running() []*tape.Param {
 	if l.batch == nil {
 		return nil
@@ -138,8 +138,8 @@ func (l *Layer) Running() []*tape.Param {
 	return l.batch.Running()
 }
 
-// Settle moves the running statistics to those of the last Forward in training. It ends a step that
-// counts.
+// Settle moves the running statistics to the statistics of the last Forward in training. It ends a
+// step that counts.
 func (l *Layer) Settle() {
 	if l.batch != nil {
 		l.batch.Settle()
@@ -168,8 +168,8 @@ func (l *Layer) SentWidth() int {
 	return l.Spec.In
 }
 
-// OutputBias returns the constants that are added last to the columns of the head's output, or without a head of the
-// layer's; nil: there are none.
+// OutputBias returns the constants that are added last to the columns of the output of the head, or of a layer
+// without a head. It is nil if there are none.
 func (l *Layer) OutputBias() []float32 {
 	var b *tape.Param
 	switch c := &l.Conv; {

@@ -11,8 +11,8 @@ import (
 )
 
 // Loss returns the loss of logits, N×C, summed over the rows with a label, and what the mean divides it by: the
-// cross-entropy of one class a node, the binary cross-entropy where a node has several, and the squared error of
-// numbers. weight holds w per class, nil meaning 1; numbers have none. grad, unless it is empty, is overwritten with
+// cross-entropy of one class a node, the binary cross-entropy if a node has several, or the squared error of
+// numbers. weight has w per class, nil meaning 1; numbers have none. grad, unless it is empty, is overwritten with
 // the gradient of the sum.
 func Loss(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
 	switch labels.Kind() {
@@ -33,8 +33,7 @@ func ClassWeights(n []float64, balanced bool, given []float32) []float32 {
 	return given
 }
 
-// CheckClassWeights returns what is wrong with the weights of so many classes of labels of kind k; nil weights are
-// right.
+// CheckClassWeights returns what is wrong with the weights of classes of labels of kind k; nil weights are right.
 func CheckClassWeights(weights []float32, classes int, balanced bool, k graph.TargetKind) error {
 	switch {
 	case weights == nil:
@@ -77,9 +76,9 @@ func balancedWeights(n []float64) []float32 {
 }
 
 // crossEntropy returns Σ_i w(y_i)·(ln Σ_c exp s_ic − s_iy) over the rows with a label (Class ≥ 0),
-// and count = Σ_i w(y_i), so that loss/count is the mean and both add up over peers. weight holds w
+// and count = Σ_i w(y_i), so that loss/count is the mean and both add up over peers. weight has w
 // per class, nil meaning 1. grad, unless it is empty, is overwritten with the gradient of the sum:
-// w(y)·(softmax(s) − onehot(y)), and 0 where there is no label.
+// w(y)·(softmax(s) − onehot(y)), and 0 without a label.
 func crossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
 	checkLabels("crossEntropy", len(labels.Class), logits.Rows)
 	var g []float32
@@ -90,10 +89,10 @@ func crossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []float32)
 		labels.Class, weight, g, grad.Stride)
 }
 
-// binaryCrossEntropy is the binary cross-entropy of labels.Bits with logits: the sum
-// over rows of the mean over classes of w_c·(ln(1 + exp s) − b·s), and count = the number of rows, so that loss/count
-// is the mean and both add up over peers. A row whose first bit is 255 has no label: no loss, a gradient of 0. weight
-// holds w per class, nil meaning 1. grad, unless it is empty, is overwritten with the gradient of the sum.
+// binaryCrossEntropy is the binary cross-entropy of labels.Bits with logits: the sum over rows of the mean over
+// classes of w_c·(ln(1 + exp s) − b·s), and count = the number of rows, so that loss/count is the mean and both add
+// up over peers. A row whose first bit is 255 has no label: no loss, a gradient of 0. weight has w per class, nil
+// meaning 1. grad, unless it is empty, is overwritten with the gradient of the sum.
 func binaryCrossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, count float64) {
 	checkLabels("binaryCrossEntropy", len(labels.Bits), logits.Rows*logits.Cols)
 	mean := 1 / float64(max(logits.Cols, 1))
@@ -125,7 +124,7 @@ func binaryCrossEntropy(grad, logits mat.Dense, labels graph.Labels, weight []fl
 
 // squaredError returns the sum over rows with a label of the mean over columns of e², e = f − y, where f are the
 // predictions, N×C, and y the labels, and count = the number of rows, so that loss/count is the mean and both add up
-// over peers. The gradient is 2e over C, and 0 where there is no label.
+// over peers. The gradient is 2e over C, and 0 without a label.
 func squaredError(grad, f mat.Dense, labels graph.Labels) (loss, count float64) {
 	checkLabels("squaredError", len(labels.Values), f.Rows*f.Cols)
 	mean := 1 / float64(max(f.Cols, 1))

@@ -10,16 +10,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Model is an encoder and layers, or what stands in their place where it is solved in closed form.
+// Model is an encoder and layers, or a closed form instead of layers.
 type Model struct {
 	Spec    Spec
 	Encoder *Encoder
 	Layers  []*Layer
-	Closed  *closed.Form // nil: it has layers
-	Decoder *Decoder     // of links; nil: what comes out are logits or numbers
+	Closed  *closed.Form // nil if it has layers
+	Decoder *Decoder     // of links; nil if the output is logits or numbers
 }
 
-// New returns the model that spec describes, its parameters drawn from key and their names; or all
+// New returns the model that spec describes, with random parameters by key and their names, or all
 // that is wrong with spec.
 func New(spec Spec, key rng.Key) (*Model, error) {
 	if err := spec.Validate(); err != nil {
@@ -57,8 +57,7 @@ func (m *Model) Whole() error {
 	return nil
 }
 
-// UpTo returns a model in closed form without the rounds after the first so many; the parameters are
-// those of m.
+// UpTo returns a model in closed form with only the first rounds; its parameters are m's.
 func (m *Model) UpTo(rounds int) *Model {
 	one := *m
 	one.Closed = m.Closed.UpTo(rounds)
@@ -92,7 +91,7 @@ func (m *Model) Params() []*tape.Param {
 	return all
 }
 
-// Head returns the head whose output layer k hands on; nil: it hands on its rows.
+// Head returns the head whose output layer k hands on, or nil if the layer hands on its rows.
 func (m *Model) Head(k int) tape.Operator {
 	if m.Spec.LayerOutput == Logits || k == len(m.Layers)-1 {
 		return m.Layers[k].Head
@@ -101,9 +100,9 @@ func (m *Model) Head(k int) tape.Operator {
 }
 
 // Until returns the model that ends with m's layer k, 0 being the encoder mlp, with copies of m's
-// parameters. Where rows travel between m's layers (LayerOutput Hidden), head holds the parameters of
-// the head over that layer's rows, the matrix before the bias; where logits do it is empty, and m's
-// own heads stay.
+// parameters. If m's layers send rows (LayerOutput Hidden), head has the parameters of the head over
+// that layer's rows, the matrix before the bias. If they send logits, head is empty, and m's own
+// heads stay.
 func (m *Model) Until(k int, head []float32) (*Model, error) {
 	spec := m.Spec
 	spec.Layers = slices.Clone(spec.Layers[:k])

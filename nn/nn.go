@@ -1,8 +1,8 @@
-// Package nn holds the layers of graph neural networks with hand-written backward passes.
+// Package nn has the layers of graph neural networks with hand-written backward passes.
 //
-// Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row
-// is a tape.Operator; only an aggregate.Aggregator sees edges; a Conv puts them together; a Layer adds what stands
-// around a convolution; a Model is an encoder and layers.
+// Letters in comments: N nodes, E edges, F in, H hidden, C classes. Everything that acts row by row is a
+// tape.Operator; only an aggregate.Aggregator sees edges; a Conv puts them together; a Layer adds what surrounds a
+// convolution; a Model is an encoder and layers.
 package nn
 
 import (
@@ -30,22 +30,22 @@ type Spec struct {
 	// of a graph.TargetKind. "single": one class a node; "multi": any number; "regression": numbers; "links": none
 	Task     string `json:"task"`
 	Features int    `json:"features"` // F, columns of the raw input
-	// C: classes, columns of numbers, or of links those of the rows that the decoder reads
+	// C: classes, columns of numbers, or for links the columns that the decoder reads
 	Classes int `json:"classes"`
-	// Units are those of standardised numbers, [C]: what the model puts out stands for graph.Restored of it. nil:
-	// classes, or not yet known.
+	// Units are the units of standardised numbers, [C]: graph.Restored turns the model's output into them. It is
+	// nil for classes, or if not yet known.
 	Units   []graph.Unit `json:"units,omitempty"`
 	Encoder EncoderSpec  `json:"encoder"`
 	Layers  []LayerSpec  `json:"layers"`
 	// LayerOutput is what a layer hands on, Hidden or Logits.
 	LayerOutput string `json:"carry"`
-	// Closed describes a model that is solved in closed form; it has no layers. nil: it has layers.
+	// Closed describes a model that is solved in closed form and has no layers (nil = it has layers).
 	Closed *closed.Layout `json:"closed,omitempty"`
-	// CorrectSmooth is what becomes of the logits of the trained model; nil: they stay.
+	// CorrectSmooth is what becomes of the logits of the trained model (nil = they stay).
 	CorrectSmooth *CorrectSmooth `json:"correct_smooth,omitempty"`
-	// SiteShares is what each site does to the logits by the shares that the classes have there; nil: nothing.
+	// SiteShares is what each site does to the logits by the shares that the classes have there (nil = nothing).
 	SiteShares *eval.Shares `json:"site_shares,omitempty"`
-	// Decoder is what makes scores of links of the rows of two nodes; nil: nodes have classes or numbers.
+	// Decoder is what makes scores of links from the rows of two nodes (nil = nodes have classes or numbers).
 	Decoder *DecoderSpec `json:"decoder,omitempty"`
 }
 
@@ -75,12 +75,12 @@ type EncoderSpec struct {
 	Hidden  int     `json:"hidden,omitempty"`
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
 
-	// pca: C columns behind the components, the logits of a closed form of this layout; nil: none. Out counts them.
+	// pca: C columns behind the components, the logits of a closed form of this layout (nil = none). Out counts them.
 	Classes *closed.Layout `json:"classes,omitempty"`
 }
 
-// LayerSpec describes one layer: dropout, convolution, norm, activation, residual and, where it has
-// one, a head.
+// LayerSpec describes one layer: dropout, convolution, norm, activation, residual and possibly a
+// head.
 type LayerSpec struct {
 	Conv string `json:"conv"` // the name of a Convolution
 	In   int    `json:"in"`
@@ -90,7 +90,7 @@ type LayerSpec struct {
 	// restart probability, (0, 1], where the convolution restarts
 	Alpha       float32 `json:"teleport,omitempty"`
 	Relations   int     `json:"relations,omitempty"`    // of the graph, where the convolution is typed
-	Bases       int     `json:"bases,omitempty"`        // of the relations' matrices; 0: none
+	Bases       int     `json:"bases,omitempty"`        // of the relations' matrices (0 = none)
 	EdgeColumns int     `json:"edge_columns,omitempty"` // of the graph's edges, where the convolution reads them
 	Heads       int     `json:"heads,omitempty"`        // of attention, at least 1 where the convolution has heads
 	Average     bool    `json:"average,omitempty"`      // average the heads instead of concatenating
@@ -101,5 +101,5 @@ type LayerSpec struct {
 	Dropout          float32 `json:"dropout,omitempty"` // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
 	Residual         bool    `json:"residual,omitempty"` // add x to the output; by a linear map where the widths differ
-	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C; empty: none
+	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C (empty = none)
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// What a step holds decides how large a graph fits, so that a gradient takes the place of what
-// nobody reads any more, and what is cheap is computed again: of a layer h = Act(Norm(y)) training
-// keeps y, not h, and y's memory is the gradient's in the end. Of attention it does not keep y
-// either, but the aggregate, which is y without its bias.
+// The memory of a step limits the size of a graph. So a gradient overwrites what nobody reads any
+// more, and what is cheap is computed again. For a layer h = Act(Norm(y)) training keeps y, not h,
+// and the gradient uses y's memory in the end. For attention it does not keep y either, but the
+// aggregate, which is y without its bias.
 
 // overLen is how many values are worked on at a time where a gradient takes the place of what it is
 // computed from.
@@ -19,7 +19,7 @@ const overLen = 1 << 16
 // cannot.
 type Again struct {
 	layer *Layer
-	at    int // of the tape's entries, that of the norm
+	at    int // of the norm's entry on the tape
 }
 
 // Possible reports whether the rows can be made again.
@@ -58,7 +58,7 @@ func (l *Layer) Again(t *tape.Tape) Again {
 	return Again{l, at}
 }
 
-// againOf returns what a layer's entry holds.
+// againOf returns the Again in a layer's entry.
 func againOf(e tape.Entry) Again {
 	l, _ := e.State.(*Layer)
 	return Again{l, e.At}
@@ -67,7 +67,7 @@ func againOf(e tape.Entry) Again {
 // rows writes the rows to h.
 func (a Again) rows(h mat.Dense, t *tape.Tape) { a.layer.tail(h, t.Entry(a.at), 0) }
 
-// tail writes to h rows lo, lo+1, … of Act(Norm(y)), of which e is what the norm kept.
+// tail writes to h rows lo, lo+1, … of Act(Norm(y)); e is what the norm kept of y.
 func (l *Layer) tail(h mat.Dense, e *tape.Entry, lo int) {
 	y := e.X.RowRange(lo, lo+h.Rows)
 	if e.State != nil {
@@ -84,7 +84,7 @@ func (l *Layer) tail(h mat.Dense, e *tape.Entry, lo int) {
 	}
 }
 
-// actGrad makes of dh, the gradient of what the activation put out, that of what it took in.
+// actGrad turns dh, the gradient of the activation's output, into the gradient of its input.
 func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
 	act := t.Pop()
 	if l.Norm == nil {
@@ -99,8 +99,8 @@ func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
 	})
 }
 
-// normGrad returns the gradient of what the norm took in, of which it kept e, in the place of that,
-// or of dh.
+// normGrad returns the gradient of the norm's input. The norm kept e of the input, and the gradient
+// replaces it, or dh.
 func (l *Layer) normGrad(e *tape.Entry, dh mat.Dense, t *tape.Tape) mat.Dense {
 	place := e.X
 	if e.State != nil {

@@ -10,8 +10,8 @@ import (
 )
 
 // newRGCN is y_i = x_i·W₀ + b + Σ_r mean_{j∈N_r(i)} x_j·W_r over typed edges normalised by
-// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or a matrix each
-// where there are none (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
+// graph.Mean: x R×In, y R×Out. The W_r are combinations of s.Bases bases, or a matrix each if there
+// are none (Schlichtkrull et al., ESWC 2018, eqs. 2 and 3).
 func newRGCN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Self: tape.NewLinear(name+".self", s.In, s.Out, !s.BatchNorm, key),
@@ -42,8 +42,8 @@ func newRSAGE(name string, s LayerSpec, key rng.Key) Conv {
 //
 // for each head, α a softmax over the neighbours of all relations together: x R×In. y is R×Out: the
 // heads side by side, or their mean (Busbridge, Sherburn, Cavallo and Hammerla, 2019, arXiv
-// 1904.05811, ARGAT with additive logits; a node's own row has a matrix of its own, as in R-GCN). The
-// W_r share parameters as those of R-GCN do.
+// 1904.05811, ARGAT with additive logits; a node's own row has its own matrix, as in R-GCN). The W_r
+// share parameters as in R-GCN.
 func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
 	dim := s.Out / s.Heads
 	if s.Average {
@@ -63,7 +63,7 @@ func newRGAT(name string, s LayerSpec, key rng.Key) Conv {
 	return c
 }
 
-// faultsOfTyped are those of relations and of what their matrices share.
+// faultsOfTyped returns the faults of relations and of what their matrices share.
 func faultsOfTyped(s LayerSpec) (all []error) {
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
 	if s.Relations < 1 || s.Relations > graph.MaxRelations {
@@ -76,8 +76,8 @@ func faultsOfTyped(s LayerSpec) (all []error) {
 	return all
 }
 
-// weightsOfRGCN are those of a node's own row, of the relations or their bases, and the bases'
-// coefficients.
+// weightsOfRGCN has the matrices of a node's own row, of the relations or their bases, and of the
+// bases' coefficients.
 func weightsOfRGCN(s LayerSpec, matrix func(rows, cols int)) {
 	matrix(s.In, s.Out)
 	weightsOfRelations(s, s.Relations, s.Out, matrix)

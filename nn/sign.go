@@ -14,8 +14,8 @@ func newSIGN(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{Self: tape.NewBlockLinear(name+".self", s.In, s.Out, s.Hops+1, !s.BatchNorm, key)}
 }
 
-// arrangeSIGN puts that layer in front of others without edges; the hidden width is that of one of
-// its pieces.
+// arrangeSIGN puts that layer in front of others without edges; the hidden width is the width of
+// one of its pieces.
 func arrangeSIGN(s *Spec, a Architecture) {
 	for k := range s.Layers {
 		s.Layers[k].Conv = "mlp"

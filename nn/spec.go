@@ -123,7 +123,7 @@ func (s LayerSpec) faults() (all []error) {
 	return append(all, s.commonFaults()...)
 }
 
-// commonFaults returns what is wrong with what stands around the convolution.
+// commonFaults returns what is wrong with the parts around the convolution.
 func (s LayerSpec) commonFaults() (all []error) {
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf(format, args...)) }
 	if s.Norm && s.BatchNorm {
