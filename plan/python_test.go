@@ -17,6 +17,7 @@ func TestSettingsPageOfPython(t *testing.T) {
 // pythonSettings is a typed dictionary of the settings that a simulation takes.
 func pythonSettings(texts map[string]string) []byte {
 	var b bytes.Buffer
+	var fields bytes.Buffer
 	b.WriteString(`"""Settings of a run. Generated: HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan"""
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from typing import Literal, TypedDict
 
 
 class Settings(TypedDict, total=False):
-    """Settings of ` + "`train` and `compare`" + `; one that is not given has its default."""
+    """Settings of ` + "`train` and `compare`" + `; one that is not given has its default.
+
+    Attributes:
 `)
 	for _, s := range settings("") {
 		if s.Only == "join" || s.Experimental {
@@ -53,18 +56,20 @@ class Settings(TypedDict, total=False):
 			slices.Sort(choices)
 			kind = `Literal["` + strings.Join(slices.Compact(choices), `", "`) + `"]`
 		}
-		fmt.Fprintf(&b, "\n    %s: %s\n    \"\"\"%s\n\n", s.Name, kind, capital(s.Help))
+		fmt.Fprintf(&b, "        %s: %s\n", s.Name, capital(s.Help))
+		fmt.Fprintf(&fields, "\n    %s: %s\n    \"\"\"%s\n\n", s.Name, kind, capital(s.Help))
 		line := "   "
 		for word := range strings.FieldsSeq(text) {
 			if len(line)+len(word) > 100 {
-				b.WriteString(line + "\n")
+				fields.WriteString(line + "\n")
 				line = "   "
 			}
 			line += " " + strings.ReplaceAll(word, `\`, `\\`)
 		}
-		fmt.Fprintf(&b, "%s\n    \"\"\"\n", line)
+		fmt.Fprintf(&fields, "%s\n    \"\"\"\n", line)
 	}
-	return b.Bytes()
+	b.WriteString(`    """` + "\n")
+	return append(b.Bytes(), fields.Bytes()...)
 }
 
 func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] + "." }

@@ -222,6 +222,29 @@ func (c ImportConfig) SplitRandomly(e *Encoding, g *graph.Graph) {
 		return
 	}
 	c = c.withDefaults()
+	for _, nodes := range shuffled(g, c.Seed) {
+		n := float64(len(nodes))
+		train := max(1, int(math.Round(c.Train*n)))
+		val := int(math.Round((c.Train + c.Val) * n))
+		test := int(math.Round((c.Train + c.Val + c.Test) * n))
+		for k, i := range nodes {
+			split := graph.None
+			switch {
+			case k < train:
+				split = graph.Train
+			case k < val:
+				split = graph.Val
+			case k < test:
+				split = graph.Test
+			}
+			g.Split[i] = split
+		}
+	}
+}
+
+// shuffled returns the nodes of each class that are in a split, which marks those with a label, in a random order by
+// seed.
+func shuffled(g *graph.Graph, seed uint64) [][]int32 {
 	groups := make([][]int32, max(1, g.Labels.Classes))
 	for i, s := range g.Split {
 		if s == graph.None { // marked by read: no label
@@ -234,24 +257,10 @@ func (c ImportConfig) SplitRandomly(e *Encoding, g *graph.Graph) {
 		groups[group] = append(groups[group], int32(i))
 	}
 	for class, nodes := range groups {
-		if len(nodes) == 0 {
-			continue
-		}
-		n := float64(len(nodes))
-		train := max(1, int(math.Round(c.Train*n)))
-		val := int(math.Round((c.Train + c.Val) * n))
-		test := int(math.Round((c.Train + c.Val + c.Test) * n))
-		for k, p := range rng.New(c.Seed).FoldString("split").Fold(uint64(class)).Perm(len(nodes)) {
-			split := graph.None
-			switch {
-			case k < train:
-				split = graph.Train
-			case k < val:
-				split = graph.Val
-			case k < test:
-				split = graph.Test
-			}
-			g.Split[nodes[p]] = split
+		in := slices.Clone(nodes)
+		for k, p := range rng.New(seed).FoldString("split").Fold(uint64(class)).Perm(len(nodes)) {
+			nodes[k] = in[p]
 		}
 	}
+	return groups
 }

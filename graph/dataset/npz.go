@@ -45,6 +45,48 @@ type meta struct {
 	Types      []string        `json:"node_type_names,omitempty"`
 	Directed   bool            `json:"directed,omitempty"` // the entries of edge_index are all the edges there are
 	Encoding   json.RawMessage `json:"encoding,omitempty"`
+	Draw       *drawn          `json:"draw,omitempty"`
+}
+
+// drawn is a split that Read draws, for arrays without masks. With folds, part fold of each class's labelled nodes is
+// for testing, and train and val are fractions of the rest.
+type drawn struct {
+	Train, Val  float64
+	Seed        uint64
+	Fold, Folds int
+}
+
+// of draws the split of the nodes that have a label.
+func (d *drawn) of(g *graph.Graph) error {
+	folded := d.Folds == 0 || d.Folds > 1 && d.Fold >= 0 && d.Fold < d.Folds
+	if d.Train <= 0 || d.Val < 0 || d.Train+d.Val > 1 || !folded {
+		return fmt.Errorf("draw: train and val must be fractions whose sum is at most 1, folds 2 or more, fold one of "+
+			"them from 0 (got %v, %v, %d, %d)", d.Train, d.Val, d.Folds, d.Fold)
+	}
+	for i := range g.Split {
+		if g.Labels.Has(i) {
+			g.Split[i] = graph.Train
+		}
+	}
+	for _, nodes := range shuffled(g, d.Seed) {
+		n := len(nodes) // for training and validation, with folds
+		if d.Folds > 0 {
+			a, b := n*d.Fold/d.Folds, n*(d.Fold+1)/d.Folds
+			nodes = slices.Concat(nodes[:a], nodes[b:], nodes[a:b])
+			n -= b - a
+		}
+		train := min(n, max(1, int(math.Round(d.Train*float64(n)))))
+		val := min(n, int(math.Round((d.Train+d.Val)*float64(n))))
+		for k, i := range nodes {
+			switch {
+			case k >= train && k < val:
+				g.Split[i] = graph.Val
+			case k >= train:
+				g.Split[i] = graph.Test
+			}
+		}
+	}
+	return nil
 }
 
 // Read opens a data set: a directory with graph.npz and perhaps meta.json, or the .npz
@@ -163,6 +205,11 @@ func (a arrays) graph(m meta, split int, as As) (*graph.Graph, error) {
 	}
 	if g.Split, err = a.split(g.Labels, n, split, as.Classes != 0 || texts.Texts()); err != nil {
 		return nil, err
+	}
+	if m.Draw != nil {
+		if err := m.Draw.of(g); err != nil {
+			return nil, err
+		}
 	}
 	if g.X, err = a.features(n); err != nil {
 		return nil, err

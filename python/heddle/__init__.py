@@ -10,9 +10,11 @@
 This package is a thin client of the program `heddle`, which is inside it.
 """
 
-from heddle._graph import Graph, SparseRows, Tables, split
+from typing import Any
+
+from heddle._graph import Graph, SparseRows, Tables
 from heddle._program import Error, HeddleWarning, InputError, Interrupted
-from heddle._run import Comparison, Report, Run, compare, demo_graph, export_onnx, join, load, simulate, train
+from heddle._run import Comparison, Report, Run, compare, cross_validate, demo_graph, export_onnx, join, load, simulate, train
 from heddle._settings import Settings
 
 __version__ = "0.1.0.dev0"
@@ -22,6 +24,7 @@ __all__ = [
     "Error",
     "Graph",
     "HeddleClassifier",
+    "HeddleRegressor",
     "HeddleWarning",
     "InputError",
     "Interrupted",
@@ -31,19 +34,23 @@ __all__ = [
     "SparseRows",
     "Tables",
     "compare",
+    "cross_validate",
     "demo_graph",
     "export_onnx",
     "join",
     "load",
     "simulate",
-    "split",
     "train",
 ]
 
 
-def __getattr__(name: str):  # type: ignore[no-untyped-def]
-    if name == "HeddleClassifier":
-        from heddle._classifier import HeddleClassifier
+def __getattr__(name: str) -> Any:
+    if name in ("HeddleClassifier", "HeddleRegressor"):
+        from heddle import _classifier
 
-        return HeddleClassifier
+        return getattr(_classifier, name)
     raise AttributeError(f"module 'heddle' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

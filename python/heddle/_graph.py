@@ -24,6 +24,13 @@ class SparseRows:
         self.data, self.indices, self.indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
         self.shape = (int(shape[0]), int(shape[1]))
 
+    @classmethod
+    def of(cls, x: Any) -> "SparseRows":
+        """Returns features, dense or sparse, as sparse ones in which each value of dense ones is listed."""
+        x = _features(x)
+        n, width = x.shape
+        return x if isinstance(x, SparseRows) else cls(x.reshape(-1), np.tile(np.arange(width), n), np.arange(n + 1) * width, x.shape)
+
     def tocsr(self) -> "SparseRows":
         return self
 
@@ -39,14 +46,14 @@ class Graph:
     """A graph of N nodes as arrays. NumPy arrays, torch tensors, scipy matrices and pandas columns are accepted.
 
     Attributes:
-        edge_index: [2, E], sources and targets in 0..N-1, or a sparse matrix [N, N] whose values are weights. An edge
-            has no direction and may be listed in one direction or both.
+        edge_index: [2, E], sources and targets in 0..N-1, or an adjacency matrix [N, N], dense or sparse, whose values are
+            weights. An edge has no direction and may be listed in one direction or both.
         y: [N], classes as whole numbers, bools or texts; None or NaN among objects, and an empty text: no label. -1 is no
             label beside 0..C-1 (docs/reference/graph-formats.md#labels). Floats are targets of a regression, NaN: no label,
             or with task="classification" classes. Or [N, C]: 0 and 1, any number of classes a node, or targets.
         x: [N, F], features, dense or sparse; None: nodes have no features.
         site: [N], the site that holds each node, as number or name; None: there are no sites.
-        train_mask, val_mask, test_mask: [N] or [N, S]; all None: `train` draws them by `split`.
+        train_mask, val_mask, test_mask: [N] or [N, S]; all None: `train` draws them by `draw`.
         edge_weight: [E], above 0; None: all are 1.
         edge_type: [E], relation from 0, for models rgcn, rsage and rgat; None: edges have no types.
         edge_attr: [E, G], columns of edges, for models gine and gatv2; of a pair that is listed twice the first row counts.
@@ -54,6 +61,7 @@ class Graph:
         ids: N names of nodes; None: their numbers.
         class_names, site_names, relation_names: names, in order.
         name: of the data set.
+        draw: how the program draws masks: fractions of the labelled nodes of each class, and a seed.
     """
 
     edge_index: Any
@@ -71,21 +79,20 @@ class Graph:
     site_names: Optional[list[str]] = None
     relation_names: Optional[list[str]] = None
     name: str = "graph"
+    draw: dict[str, Any] = dataclasses.field(default_factory=lambda: {"train": 0.6, "val": 0.2, "seed": 0})
 
     def __post_init__(self) -> None:
-        if hasattr(self.edge_index, "tocoo"):
-            a = self.edge_index.tocoo()
-            if self.edge_weight is None and not np.all(a.data == 1):
-                self.edge_weight = a.data
-            self.edge_index = np.stack([a.row, a.col])
-        self.edge_index = _numbers("edge_index", self.edge_index, whole=True)
-        if self.edge_index.size == 0:
-            self.edge_index = np.zeros((2, 0), np.int64)
         if self.y is None:
             raise InputError("y must be the classes of nodes (got None)")
         self.y = array(self.y)
         if self.y.ndim == 2 and self.y.shape[1] == 1:
             self.y = self.y[:, 0]
+        self.edge_index, weight = _pairs(self.edge_index, len(self.y))
+        if self.edge_weight is None:
+            self.edge_weight = weight
+        self.edge_index = _numbers("edge_index", self.edge_index, whole=True)
+        if self.edge_index.size == 0:
+            self.edge_index = np.zeros((2, 0), np.int64)
         if self.site is not None:
             self.site, self.site_names = _named(self.site, self.site_names)
         for name in ("edge_weight", "edge_type"):
@@ -104,6 +111,8 @@ class Graph:
 
     def _check(self) -> None:
         """Raises what is wrong with the shapes of the arrays; the program checks their values."""
+        if len(self.y) == 0:
+            raise InputError("a graph must have at least one node (got none)")
         if self.edge_index.ndim != 2 or len(self.edge_index) != 2:
             turned = ": transpose it" if self.edge_index.ndim == 2 and self.edge_index.shape[1] == 2 else ""
             raise InputError(f"edge_index must be [2, E], sources and targets (got shape {list(self.edge_index.shape)}){turned}")
@@ -129,22 +138,17 @@ class Graph:
     def num_nodes(self) -> int:
         return len(self.y)
 
-    def write(self, directory: _program.Path, seed: Optional[int] = 0, task: Any = None) -> pathlib.Path:
+    def write(self, directory: _program.Path, draw: bool = True) -> pathlib.Path:
         """Writes the graph as a data set of the program (graph.npz, meta.json) and returns the directory.
 
-        Without masks, `split` draws them with seed; seed None: nodes are in no split. task is that of `train`.
+        Without masks the program draws them when it reads the data set; draw False: nodes are in no split.
         """
         self._check()
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, np.ndarray] = {"edge_index": self.edge_index.astype(np.int64), "y": stored(self.y)}
+        arrays: dict[str, Any] = {"edge_index": self.edge_index, "y": stored(self.y)}
         masks = {"train_mask": self.train_mask, "val_mask": self.val_mask, "test_mask": self.test_mask}
-        if seed is not None and all(m is None for m in masks.values()):
-            y = arrays["y"]
-            if task != "links":
-                known = y != -1 if self.class_names and y.dtype.kind in "iu" else labelled(y, task)
-                masks = dict(zip(masks, _draw(y, known, 0.6, 0.2, seed, task)))
-        arrays.update({name: m.astype(bool) for name, m in masks.items() if m is not None and m.any()})
+        arrays.update({name: m for name, m in masks.items() if m is not None and m.any()})
         if isinstance(self.x, np.ndarray):
             arrays["x"] = self.x
         elif self.x is not None:
@@ -162,7 +166,10 @@ class Graph:
             names = [str(one).encode() for one in self.ids]
             arrays["ids"] = np.frombuffer(b"".join(names), np.uint8)
             arrays["ids_indptr"] = np.cumsum([0] + [len(one) for one in names]).astype(np.int64)
-        meta = {"name": self.name, "class_names": self.class_names, "client_names": self.site_names, "relation_names": self.relation_names}
+        meta: dict[str, Any] = {"name": self.name, "class_names": self.class_names, "client_names": self.site_names}
+        meta["relation_names"] = self.relation_names
+        if draw and all(m is None for m in masks.values()):
+            meta["draw"] = self.draw
         np.savez(to / "graph.npz", **arrays)
         _seal(to / "graph.npz")
         (to / "meta.json").write_text(json.dumps({k: v for k, v in meta.items() if v}), encoding="utf-8")
@@ -201,9 +208,14 @@ def _digest(file: pathlib.Path) -> Optional[tuple[bytes, bytes]]:
     """Returns the digest that an archive has, and the one that it must have; None: it has no comment."""
     with zipfile.ZipFile(file) as z:
         comment = z.comment
-    blob = file.read_bytes()
-    sum = hashlib.sha256(blob[:-65] + b"0" * 64 + blob[-1:]).hexdigest().encode()
-    return (comment, b'"digest":"' + sum + b'"') if comment else None
+    sum, left = hashlib.sha256(), file.stat().st_size - 65
+    with open(file, "rb") as f:
+        while left > 0:
+            piece = f.read(min(left, 1 << 20))
+            sum.update(piece)
+            left -= len(piece)
+        sum.update(b"0" * 64 + f.read()[-1:])
+    return (comment, b'"digest":"' + sum.hexdigest().encode() + b'"') if comment else None
 
 
 def _seal(file: pathlib.Path) -> None:
@@ -223,24 +235,22 @@ class Tables:
     Attributes:
         nodes: a row a node, with a column `id` and columns of features.
         edges: a row an edge, with columns `source` and `target`.
-        label: column of a node's class.
+        label: column of a node's class; None: prediction needs none.
         site: column of the site that holds a node; None: there are no sites.
         options: further flags of `heddle import`, as `ignore=["name"]`.
     """
 
     nodes: Any
     edges: Any
-    label: str
+    label: Optional[str] = None
     site: Optional[str] = None
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def write(self, directory: _program.Path, seed: Optional[int] = 0, task: Any = None) -> pathlib.Path:
-        """Imports the tables as a data set of the program and returns its directory. task is that of `train`."""
+    def write(self, directory: _program.Path, draw: bool = True) -> pathlib.Path:
+        """Imports the tables as a data set of the program and returns its directory."""
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
-        given = {"label_column": self.label, "site_column": self.site, "seed": seed, **self.options, **self.files(to), "out": to / "graph"}
-        if task in ("classification", "regression"):
-            given["regression"] = task == "regression"
+        given = {"label_column": self.label, "site_column": self.site, "seed": 0, **self.options, **self.files(to), "out": to / "graph"}
         _program.run(["import", *_program.flags(given)])
         return to / "graph"
 
@@ -252,40 +262,7 @@ class Tables:
 
     def labels(self) -> tuple[Optional[np.ndarray], Any]:
         """Returns the column of labels, None for a file."""
-        return None if isinstance(self.nodes, (str, os.PathLike)) else array(self.nodes[self.label]), None
-
-
-def split(y: Any, train: float = 0.6, val: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draws masks of training, validation and test nodes, class by class.
-
-    Args:
-        y: as of `Graph`, and -1 beside two classes, 0 and 1, or beside numbers with gaps is no label.
-        train, val: fractions of the labelled nodes of each class; the rest is for testing.
-        seed: of the drawing.
-
-    Returns:
-        three bool arrays [N]; a node without a label is in none.
-    """
-    if not (0 < train and 0 <= val and train + val <= 1):
-        raise InputError(f"train and val must be fractions whose sum is at most 1 (got {train}, {val})")
-    y = stored(array(y))
-    return _draw(y, labelled(y, sure=False), train, val, seed)
-
-
-def _draw(y: np.ndarray, known: np.ndarray, train: float, val: float, seed: int, task: Any = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Is split for nodes of which known says whether they have a label."""
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    key = np.zeros(len(y), np.int64)
-    if y.ndim == 1 and task != "regression" and (y.dtype.kind != "f" or task == "classification"):
-        key = np.unique(y, return_inverse=True)[1]
-    masks = np.zeros((3, len(y)), bool)
-    draw = np.random.default_rng(seed)
-    for c in np.unique(key[known]):
-        nodes = draw.permutation(np.flatnonzero((key == c) & known))
-        a = max(1, round(train * len(nodes)))
-        b = min(len(nodes), a + round(val * len(nodes)))
-        masks[0, nodes[:a]], masks[1, nodes[a:b]], masks[2, nodes[b:]] = True, True, True
-    return masks[0], masks[1], masks[2]
+        return None if self.label is None or isinstance(self.nodes, (str, os.PathLike)) else array(self.nodes[self.label]), None
 
 
 def graph_of(data: Any, site: Any = None) -> Union[Graph, Tables]:
@@ -337,7 +314,7 @@ def _edge_attr(z: dict[str, np.ndarray]) -> Optional[np.ndarray]:
     pair, place = np.unique(low * len(z["y"]) + high, return_inverse=True)
     lowest = np.full(len(pair), len(table))
     np.minimum.at(lowest, place, z["edge_row"])
-    return table[lowest[place]]
+    return np.asarray(table[lowest[place]])
 
 
 def _numbers(name: str, a: Any, whole: bool = False) -> np.ndarray:
@@ -349,31 +326,52 @@ def _numbers(name: str, a: Any, whole: bool = False) -> np.ndarray:
         except (TypeError, ValueError) as e:
             raise InputError(f"{name} must be an array of {kind}: {e}") from None
     if not whole:
-        return a
+        return np.asarray(a)
     with np.errstate(invalid="ignore"):
-        out = a.astype(np.int64)
-    if (bad := a != out).any():
+        out = a.astype(np.int64, copy=False)
+    if a.dtype.kind == "f" and (bad := a != out).any():
         raise InputError(f"{name} must be an array of whole numbers (got {a[bad][0]})")
-    return out
+    return np.asarray(out)
 
 
 def _mask(name: str, a: Any) -> np.ndarray:
     a = _numbers(name, a)
     if a.ndim not in (1, 2) or not np.isin(a, (0, 1)).all():
         raise InputError(f"{name} must be [N] or [N, S] of true and false (got shape {list(a.shape)} of {a.dtype})")
-    return a.astype(bool)
+    return np.asarray(a, bool)
+
+
+def _pairs(edges: Any, n: int) -> tuple[Any, Any]:
+    """Returns edges as [2, E], with the values of an adjacency matrix of n nodes as weights, None if all are 1."""
+    if getattr(edges, "layout", None) is not None and not str(edges.layout).endswith("strided"):  # a sparse tensor of torch
+        edges = edges.to_sparse_coo().coalesce()
+        index, values, shape = array(edges.indices()), array(edges.values()), tuple(edges.shape)
+    elif hasattr(edges, "tocoo"):
+        a = edges.tocoo()
+        index, values, shape = np.stack([a.row, a.col]), a.data, tuple(a.shape)
+    else:
+        a = array(edges)
+        if a.ndim != 2 or a.shape[0] != a.shape[1] or a.shape[0] == 2 and (n != 2 or a.dtype.kind in "iu"):
+            return a, None
+        index, shape = np.stack(np.nonzero(a)), a.shape
+        values = a[tuple(index)]
+    if shape != (n, n):
+        raise InputError(f"the adjacency matrix must be [N, N] of {n} nodes (got {list(shape)})")
+    return index, None if np.all(values == 1) else values
 
 
 def array(a: Any) -> np.ndarray:
     """Returns a tensor, column or list as a NumPy array."""
     if hasattr(a, "detach"):
-        a = a.detach().cpu().resolve_conj().resolve_neg() if hasattr(a, "resolve_conj") else a.detach().cpu()
-        return a.numpy()
+        a = a.detach().cpu()
+        if getattr(a, "layout", None) is not None and not str(a.layout).endswith("strided"):
+            a = a.to_dense()
+        if hasattr(a, "resolve_conj"):
+            a = a.resolve_conj().resolve_neg()
+        return np.asarray((a.float() if str(a.dtype) == "torch.bfloat16" else a).numpy())
     if str(getattr(a, "dtype", ""))[:3] in ("Int", "UIn"):  # of pandas and polars: with nulls their to_numpy has floats
         return np.array(list(a), object)
-    if hasattr(a, "to_numpy"):
-        return a.to_numpy()
-    return np.asarray(a)
+    return np.asarray(a.to_numpy() if hasattr(a, "to_numpy") else a)
 
 
 def _missing(values: Any) -> np.ndarray:
@@ -396,26 +394,6 @@ def stored(y: np.ndarray) -> np.ndarray:
     else:
         out = np.array(["" if m else str(v) for v, m in zip(y.reshape(-1), missing)])
     return out.reshape(y.shape)
-
-
-def labelled(y: np.ndarray, task: Any = None, sure: bool = True) -> np.ndarray:
-    """Says which nodes have a label, as the program does (graph/dataset). sure: -1 that may be a class is an error."""
-    if y.dtype.kind in "US":
-        return np.array([t.strip() not in ("", b"") for t in y], bool)
-    if y.dtype.kind == "f" and np.isnan(y).any():
-        return ~np.isnan(y.reshape(len(y), -1)).all(axis=1)
-    values = np.unique(y)
-    others = values[1:]
-    if task == "regression" or y.ndim == 2 and y.shape[1] > 1 or y.dtype.kind not in "if" or y.dtype.kind == "f" and task is None:
-        return np.ones(len(y), bool)
-    if len(values) == 0 or values[0] != -1 or np.array_equal(others, [1]):
-        return np.ones(len(y), bool)
-    if sure and (len(others) == 2 or not np.array_equal(others, np.arange(len(others)))):
-        raise InputError(
-            f"y: -1 beside {', '.join(map(str, others[:10]))} may be a class or no label: for a class give texts (y.astype(str)), "
-            "for no label names of the other classes (class_names), or masks"
-        )
-    return y.reshape(len(y)) != -1
 
 
 def values_of(y: Optional[np.ndarray], names: list[str], titles: Any = None) -> np.ndarray:
@@ -454,11 +432,10 @@ def _named(values: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optiona
 
 
 def _features(x: Any) -> Union[np.ndarray, SparseRows]:
-    if getattr(x, "is_sparse", False) is True:  # a torch tensor of coordinates
-        x = x.coalesce()
+    if getattr(x, "layout", None) is not None and not str(x.layout).endswith("strided"):  # a sparse tensor of torch
+        x = x.to_sparse_coo().coalesce()
         (row, col), shape = array(x.indices()), tuple(x.shape)
-        order = np.lexsort((col, row))
-        return SparseRows(array(x.values())[order], col[order], np.searchsorted(row[order], np.arange(shape[0] + 1)), shape)
+        return SparseRows(array(x.values()), col, np.searchsorted(row, np.arange(shape[0] + 1)), shape)
     if hasattr(x, "tocsr"):
         x = x.tocsr()
         if hasattr(x, "sort_indices"):
@@ -488,174 +465,148 @@ def _masks(of: Any) -> dict[str, Any]:
 
 def _from_pyg(data: Any, site: Optional[str]) -> Graph:
     edges, weight = _first(data, "edge_index"), _first(data, "edge_weight")
-    if edges is None:
-        target, source, weight = data.adj_t.coo()
+    if edges is None and (adj := _first(data, "adj_t")) is not None:
+        target, source, weight = adj.coo() if hasattr(adj, "coo") else (*adj.to_sparse_coo().coalesce().indices(), adj.to_sparse_coo().coalesce().values())
         edges = np.stack([array(source), array(target)])
     y = _first(data, "y")
-    if y is None:
-        y = np.full(int(data.num_nodes), -1)
     return Graph(
-        edges, y, _first(data, "x"), _first(data, site or "site"), edge_weight=weight, edge_type=_first(data, "edge_type"),
+        np.zeros((2, 0), np.int64) if edges is None else edges, np.full(int(data.num_nodes), -1) if y is None else y,
+        _first(data, "x"), _first(data, site or "site"), edge_weight=weight, edge_type=_first(data, "edge_type"),
         edge_attr=_first(data, "edge_attr"), **_masks(data),
     )  # fmt: skip
 
 
 def _from_dgl(g: Any, site: Optional[str]) -> Graph:
-    if len(g.ntypes) > 1 or len(g.canonical_etypes) > 1:
-        return _joined(
-            {t: (g.num_nodes(t), g.nodes[t].data, ("feat", "features", "x"), ("label", "labels", "y")) for t in g.ntypes},
-            {e: (np.stack([array(a) for a in g.edges(etype=e)]), *_of_edges(g.edges[e].data)) for e in g.canonical_etypes},
-            site or "site",
-        )
-    source, target = g.edges()
-    columns = g.ndata
-    y = _first(columns, "label", "labels", "y")
-    weight, attr = _of_edges(g.edata)
-    return Graph(
-        np.stack([array(source), array(target)]), np.full(g.num_nodes(), -1) if y is None else y,
-        _first(columns, "feat", "features", "x"), _first(columns, site or "site"), edge_weight=weight, edge_attr=attr, **_masks(columns),
-    )  # fmt: skip
-
-
-def _of_edges(columns: Any) -> tuple[Any, Any]:
-    """Returns the weights of edges and their columns, by the names that DGL's examples use; None: there are none."""
-    return _first(columns, "weight", "w", "edge_weight"), _first(columns, "feat", "edge_attr")
+    nodes, links = {t: g.nodes[t].data for t in g.ntypes}, {e: g.edges[e].data for e in g.canonical_etypes}
+    of = {t: (g.num_nodes(t), _first(d, "feat", "features", "x"), _first(d, "label", "labels", "y"), d) for t, d in nodes.items()}
+    edges = {
+        e: (np.stack([array(a) for a in g.edges(etype=e)]), _first(d, "weight", "w", "edge_weight"), _first(d, "feat", "edge_attr"))
+        for e, d in links.items()
+    }
+    if len(of) > 1 or len(edges) > 1:
+        return _joined(of, edges, site or "site")
+    ((n, x, y, columns),), ((pairs, weight, attr),) = of.values(), edges.values()
+    y = np.full(n, -1) if y is None else y
+    return Graph(pairs, y, x, _first(columns, site or "site"), edge_weight=weight, edge_attr=attr, **_masks(columns))
 
 
 def _from_hetero(data: Any, site: Optional[str]) -> Graph:
     return _joined(
-        {t: (int(data[t].num_nodes), data[t], ("x",), ("y",)) for t in data.node_types},
+        {t: (int(data[t].num_nodes), _first(data[t], "x"), _first(data[t], "y"), data[t]) for t in data.node_types},
         {e: (array(data[e].edge_index), _first(data[e], "edge_weight"), _first(data[e], "edge_attr")) for e in data.edge_types},
         site or "site",
     )
 
 
-def _joined(
-    nodes: dict[str, tuple[int, Any, tuple[str, ...], tuple[str, ...]]], edges: dict[Any, tuple[np.ndarray, Any, Any]], site: str
-) -> Graph:
-    """Returns nodes of several types as one graph, as `heddle import --ogb` does: each type has features of its own, and each
-    relation, whose edges come as [2, E], weights and columns, columns of its own."""
-    start, total, width, labelled = {}, 0, 0, None
-    for t, (n, columns, _, y) in nodes.items():
-        start[t] = total
-        total += n
-        if _first(columns, *y) is not None:
-            if labelled is not None:
-                raise InputError(f"one type of nodes must have labels (got {labelled} and {t})")
-            labelled = t
-    if labelled is None:
-        raise InputError("one type of nodes must have labels (got none)")
-    data, indices, lengths = [], [], []
-    for t, (n, columns, x, _) in nodes.items():
-        rows = _first(columns, *x)
-        rows = np.ones((n, 1), np.float32) if rows is None else array(rows).reshape(n, -1).astype(np.float32)
-        data.append(rows.reshape(-1))
-        indices.append(np.tile(np.arange(width, width + rows.shape[1]), n))
-        lengths.append(np.full(n, rows.shape[1]))
-        width += rows.shape[1]
-    n, columns, _, names = nodes[labelled]
-    own = slice(start[labelled], start[labelled] + n)
-    y = array(_first(columns, *names))
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    count, titles = len(np.unique(y)) - int(y.dtype.kind == "i" and bool((y == -1).any())), None
-    if y.ndim == 2 or y.dtype.kind == "f":
-        whole = np.full((total, *y.shape[1:]), np.nan if y.dtype.kind == "f" else 0, y.dtype)
-    elif y.dtype.kind == "i" and np.array_equal(np.union1d(y, [-1]), np.arange(-1, count)):
-        whole, titles = np.full(total, -1, y.dtype), [str(c) for c in range(count)]
-    else:
-        whole = np.full(total, None, object)
-    whole[own] = y
-    masks = {}
-    for name, mask in _masks(columns).items():
-        if mask is not None:
-            mask = array(mask)
-            masks[name] = np.zeros((total, *mask.shape[1:]), bool)
-            masks[name][own] = mask
-    index = np.concatenate([pairs + np.array([[start[e[0]]], [start[e[2]]]]) for e, (pairs, *_) in edges.items()], axis=1)
-    kind = np.concatenate([np.full(pairs.shape[1], k) for k, (pairs, *_) in enumerate(edges.values())])
-    x = SparseRows(np.concatenate(data), np.concatenate(indices), np.concatenate([[0], np.cumsum(np.concatenate(lengths))]), (total, width))
-    ids = [f"{t}/{i}" for t, (n, *_) in nodes.items() for i in range(n)]
-    return Graph(
-        index, whole, x, _joined_sites(nodes, site), edge_weight=_joined_weights(edges), edge_type=kind, edge_attr=_joined_columns(edges),
-        ids=ids, class_names=titles, relation_names=["-".join(map(str, e)) for e in edges], **masks,
+def _joined(nodes: dict[str, tuple[int, Any, Any, Any]], edges: dict[Any, tuple[np.ndarray, Any, Any]], site: str) -> Graph:
+    """Returns nodes of several types as one graph: each type has features of its own, and each relation columns of its own.
+
+    nodes: count, features, labels and all attributes of each type; edges: pairs, weights and columns of each relation.
+    """
+    start = dict(zip(nodes, np.cumsum([0] + [n for n, *_ in nodes.values()])))
+    total, count = sum(n for n, *_ in nodes.values()), sum(pairs.shape[1] for pairs, *_ in edges.values())
+    known = [t for t, (_, _, y, _) in nodes.items() if y is not None]
+    if len(known) != 1:
+        raise InputError(f"one type of nodes must have labels (got {' and '.join(known) or 'none'})")
+    rows = [SparseRows.of(np.ones((n, 1)) if x is None else x) for n, x, *_ in nodes.values()]
+    left = np.cumsum([0] + [one.shape[1] for one in rows])
+    x = SparseRows(
+        np.concatenate([one.data for one in rows]), np.concatenate([one.indices + k for one, k in zip(rows, left)]),
+        np.concatenate([[0], np.cumsum(np.concatenate([np.diff(one.indptr) for one in rows]))]), (total, left[-1]),
     )  # fmt: skip
 
+    def spread(values: Any, fill: Any, kind: Any = None) -> np.ndarray:
+        values = array(values)
+        out = np.full((total, *values.shape[1:]), fill, kind or values.dtype)
+        out[start[known[0]] : start[known[0]] + len(values)] = values
+        return out
 
-def _joined_sites(nodes: dict[str, Any], site: str) -> Any:
-    """Returns the site of each node of all types; None: no type has one."""
-    of = {t: _first(columns, site) for t, (_, columns, *_) in nodes.items()}
-    if all(one is None for one in of.values()):
-        return None
-    if missing := [t for t, one in of.items() if one is None]:
-        raise InputError(f"every type of nodes must have the attribute {site!r} for their sites ({missing[0]} has none)")
-    return np.concatenate([array(one).reshape(-1) for one in of.values()])
-
-
-def _joined_weights(edges: dict[Any, tuple[np.ndarray, Any, Any]]) -> Optional[np.ndarray]:
-    if all(weight is None for _, weight, _ in edges.values()):
-        return None
-    return np.concatenate([np.ones(pairs.shape[1]) if w is None else _per_edge(e, "weights", w, pairs)[:, 0] for e, (pairs, w, _) in edges.items()])
-
-
-def _joined_columns(edges: dict[Any, tuple[np.ndarray, Any, Any]]) -> Optional[np.ndarray]:
-    """Returns the columns of the relations beside one another; an edge has zeros in those of other relations."""
-    given = {e: _per_edge(e, "columns", columns, pairs) for e, (pairs, _, columns) in edges.items() if columns is not None}
-    if not given:
-        return None
-    out, row, column = np.zeros((sum(p.shape[1] for p, *_ in edges.values()), sum(a.shape[1] for a in given.values())), np.float32), 0, 0
-    for e, (pairs, *_) in edges.items():
-        if e in given:
-            out[row : row + pairs.shape[1], column : column + given[e].shape[1]] = given[e]
-            column += given[e].shape[1]
-        row += pairs.shape[1]
-    return out
+    y = array(nodes[known[0]][2])
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    masks: dict[str, Any] = {k: spread(m, False) for k, m in _masks(nodes[known[0]][3]).items() if m is not None}
+    if y.ndim == 2 and y.dtype.kind != "f" and not masks:
+        raise InputError("masks must mark the nodes that have labels, if a node has several (got none)")
+    if y.ndim == 1 and y.dtype.kind == "i" and (y == -1).any():
+        y = np.array([None if v == -1 else v for v in y], object)
+    whole = spread(y, None, object) if y.ndim == 1 else spread(y, np.nan if y.dtype.kind == "f" else 0)
+    sites = {t: _first(columns, site) for t, (*_, columns) in nodes.items()}
+    if missing := [t for t, one in sites.items() if one is None]:
+        if len(missing) < len(sites):
+            raise InputError(f"every type of nodes must have the attribute {site!r} for their sites ({missing[0]} has none)")
+    weight, blocks, row = np.ones(count, np.float32), [], 0
+    for e, (pairs, w, attr) in edges.items():
+        own = slice(row, row + pairs.shape[1])
+        row = own.stop
+        if w is not None:
+            weight[own] = _per_edge(e, "weights", w, pairs)[:, 0]
+        if attr is not None:
+            attr = _per_edge(e, "columns", attr, pairs)
+            blocks.append(np.zeros((count, attr.shape[1]), np.float32))
+            blocks[-1][own] = attr
+    return Graph(
+        np.concatenate([pairs + [[start[s]], [start[t]]] for (s, _, t), (pairs, *_) in edges.items()], axis=1), whole, x,
+        None if missing else np.concatenate([array(one).reshape(-1) for one in sites.values()]),
+        edge_weight=None if all(w is None for _, w, _ in edges.values()) else weight, edge_attr=np.hstack(blocks) if blocks else None,
+        edge_type=np.repeat(np.arange(len(edges)), [pairs.shape[1] for pairs, *_ in edges.values()]),
+        ids=[f"{t}/{i}" for t, (n, *_) in nodes.items() for i in range(n)], relation_names=["-".join(map(str, e)) for e in edges], **masks,
+    )  # fmt: skip
 
 
 def _per_edge(relation: Any, what: str, a: Any, pairs: np.ndarray) -> np.ndarray:
     a = _numbers(f"the {what} of {'-'.join(map(str, relation))}", a)
     if len(a) != pairs.shape[1]:
         raise InputError(f"the {what} of {'-'.join(map(str, relation))} must have a row for each of {pairs.shape[1]} edges (got {len(a)})")
-    return a.reshape(len(a), -1)
+    return np.reshape(a, (len(a), -1))
 
 
 def _from_networkx(g: Any, site: Any) -> Union[Graph, Tables]:
+    if g.is_directed() or g.is_multigraph():
+        raise InputError(
+            f"a graph of networkx must have edges without direction, at most one of a pair (got a {type(g).__name__}): "
+            "give networkx.Graph(g), or heddle.Tables with the option directed"
+        )
     ids, nodes = [str(one) for one in g.nodes], _rows(g, "node", [g.nodes[one] for one in g.nodes])
     number = {one: k for k, one in enumerate(g.nodes)}
-    edges = list(g.edges(data=True))
-    links = _rows(g, "edge", [d for _, _, d in edges])
+    links = _rows(g, "edge", [d for _, _, d in g.edges(data=True)])
     if len(set(ids)) < len(ids):
         raise InputError(f"names of nodes must differ as texts (got {len(ids) - len(set(ids))} again)")
     label = next((k for k in ("y", "label") if k in nodes), None)
     if label is None:
         raise InputError("the nodes must have an attribute y or label with their class")
-    if g.is_directed() or g.is_multigraph():
-        _program.warn(f"the {type(g).__name__} is read without directions, edges between the same nodes as one: use heddle.Tables with option directed")
-    bare = [str(one) for one, r in g.nodes(data=True) if not r]
-    if bare:
+    if bare := [str(one) for one, r in g.nodes(data=True) if not r]:
         _program.warn(f"{len(bare)} nodes have no attributes, as nodes that only an edge names: {', '.join(bare[:5])}")
-    masks = {k: np.array([bool(v) for v in nodes.pop(k)]) for k in ("train_mask", "val_mask", "test_mask") if k in nodes}
-    where = nodes.get(site or "site") if site is None or isinstance(site, str) else site
+    masks: dict[str, Any] = {k: np.array([bool(v) for v in nodes.pop(k)]) for k in ("train_mask", "val_mask", "test_mask") if k in nodes}
+    name = site if isinstance(site, str) else "site"
+    where = nodes.get(name) if site is None or isinstance(site, str) else array(site).tolist()
     if where is None and site is not None:
         raise InputError(f"the nodes have no attribute {site!r} for their sites")
-    index = np.array([[number[a] for a, _, _ in edges], [number[b] for _, b, _ in edges]], np.int64).reshape(2, -1)
+    index = np.array([[number[a] for a, _ in g.edges], [number[b] for _, b in g.edges]], np.int64).reshape(2, -1)
     if "x" in nodes:
-        return _networkx_arrays(nodes, links, label, where, site or "site", index, ids, masks)
+        if left := sorted(set(nodes) - {"x", label, name}):
+            _program.warn(f"attributes of nodes beside x are not read: {', '.join(left[:20])}")
+        x = _matrix("x", nodes["x"], "node", ids)
+        weight = None if (w := links.pop("weight", None)) is None else np.array([1 if v is None else v for v in w], np.float32)
+        of = {"edge_attr": links["edge_attr"]} if "edge_attr" in links else dict(sorted(links.items()))
+        columns = [_matrix(k, values, "edge", range(len(values))) for k, values in of.items()]
+        y = np.array(nodes[label], object)
+        if not _missing(y).any():
+            y = np.array(nodes[label])
+        return Graph(index, y, x, where and np.array(where, object), edge_weight=weight, edge_attr=np.hstack(columns) if columns else None, ids=ids, **masks)
     options: dict[str, Any] = {"id_column": _free("id", nodes), "source_column": _free("source", links), "target_column": _free("target", links)}
     if any(isinstance(v, (float, np.floating)) for v in nodes[label] if not _missing([v])[0]):
         options["regression"] = True
     if masks:
         options["split_column"] = _free("split", nodes)
         nodes[options["split_column"]] = np.select(list(masks.values()), [k.removesuffix("_mask") for k in masks], "none").tolist()
-    if where is not None and not isinstance(site or "site", str):
-        site = _free("site", nodes)
-        nodes[site] = array(where).tolist()
+    if where is not None:
+        name = name if isinstance(site or name, str) else _free("site", nodes)
+        nodes[name] = where
     if "weight" in links:
         options["weight_column"], links["weight"] = "weight", [1 if v is None else v for v in links["weight"]]
     if set(links) - {"weight"}:
         options["edge_columns"] = "all"
-    table = {options["id_column"]: ids, **nodes}
     ends = {options["source_column"]: [ids[k] for k in index[0]], options["target_column"]: [ids[k] for k in index[1]]}
-    return Tables(table, {**ends, **links}, label, None if where is None else site or "site", options)
+    return Tables({options["id_column"]: ids, **nodes}, {**ends, **links}, label, None if where is None else name, options)
 
 
 def _rows(g: Any, of: str, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -664,39 +615,22 @@ def _rows(g: Any, of: str, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {k: [r.get(k, defaults.get(k)) for r in rows] for k in dict.fromkeys([k for r in rows for k in r] + (list(defaults) if rows else []))}
 
 
+def regression(task: Any) -> dict[str, Any]:
+    return {"regression": task == "regression"} if task in ("classification", "regression") else {}
+
+
 def _free(name: str, taken: Any) -> str:
     return name if name not in taken else _free(name + "_", taken)
 
 
-def _networkx_arrays(
-    nodes: dict[str, list[Any]], links: dict[str, list[Any]], label: str, where: Any, site: Any, index: np.ndarray, ids: list[str], masks: Any
-) -> Graph:
-    """Returns a networkx graph whose nodes have their features as attribute x, and whose edges theirs as edge_attr or as numbers."""
-
-    def matrix(name: str, values: list[Any], of: str, called: Any) -> np.ndarray:
-        widths = [0 if v is None else np.size(v) for v in values]
-        for k, width in enumerate(widths):
-            if width == 0 or width != widths[0]:
-                raise InputError(f"every {of} must have {name} of {widths[0] or 'some'} numbers, as the first has ({called(k)} has {width or 'none'})")
-        return np.array([np.asarray(v, np.float32).reshape(-1) for v in values])
-
-    x = matrix("x", nodes["x"], "node", lambda k: ids[k])
-    weight = links.pop("weight", None)
-    if weight is not None:
-        weight = np.array([1 if v is None else v for v in weight], np.float32)
-    numeric = [k for k, values in links.items() if all(isinstance(v, (int, float, np.number)) for v in values)]
-    if "edge_attr" in links:
-        attr, numeric = matrix("edge_attr", links["edge_attr"], "edge", lambda k: f"edge {k}"), ["edge_attr"]
-    else:
-        attr = np.array([links[k] for k in sorted(numeric)], np.float32).T if numeric else None
-    left = sorted(set(nodes) - {"x", label, site if isinstance(site, str) else None} | set(links) - set(numeric))
-    if left:
-        _program.warn(f"attributes beside x, or of edges and no numbers, are not read: {', '.join(left[:20])}")
-    y: Any = nodes[label]
-    y = np.array(y, object) if any(v is None for v in y) else np.array(y)
-    if where is not None and isinstance(where, list):
-        where = np.array(where, object) if any(v is None or isinstance(v, str) for v in where) else np.array(where)
-    return Graph(index, y, x, where, edge_weight=weight, edge_attr=attr, ids=ids, **masks)
+def _matrix(name: str, values: list[Any], of: str, names: Any) -> np.ndarray:
+    """Returns an attribute of all nodes or edges as rows of numbers."""
+    widths = [0 if v is None or isinstance(v, str) else np.size(v) for v in values]
+    for k, width in enumerate(widths):
+        if width == 0 or width != widths[0]:
+            got = f"{of} {names[k]} has {width or repr(values[k])}"
+            raise InputError(f"every {of} must have {name} of {widths[0] or 'some'} numbers if nodes have x, as the first has ({got})")
+    return np.array([np.asarray(v, np.float32).reshape(-1) for v in values])
 
 
 def _table(table: Any, path: pathlib.Path) -> _program.Path:

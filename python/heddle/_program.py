@@ -6,12 +6,14 @@ import json
 import logging
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import threading
 import warnings
-from typing import Any, Callable, Iterable, Optional, Union
+from collections.abc import Callable, Iterable
+from typing import Any, Optional, Union
 
 log = logging.getLogger("heddle")
 log.addHandler(logging.NullHandler())  # warnings.warn shows them where nobody listens
@@ -94,6 +96,12 @@ def run(
         return _watch(process, on_event, out)
 
 
+def in_python(text: str) -> str:
+    """Returns text of the program with flags as Python spells settings."""
+    text = re.sub(r"--([a-z][a-z-]*[a-z])", lambda m: m[1].removesuffix("-column").replace("-", "_"), text)
+    return re.sub(r"^unknown flag: (\w+).*", r"\1 is no setting: help(heddle.Settings) lists them", text)
+
+
 def warn(text: str, logged: bool = False) -> None:
     """Warns of text at the line outside of this package that called it."""
     if not logged:
@@ -148,7 +156,7 @@ def _read_messages(process: "subprocess.Popen[str]", messages: list[str], warned
                 level = logging.ERROR if record.pop("level") == "ERROR" else logging.WARNING
                 record.pop("time", None)
                 text = record.pop("msg")
-                text += "".join(f", {k} {v}" for k, v in record.items())
+                text = in_python(text + "".join(f", {k} {v}" for k, v in record.items()))
                 log.log(level, "%s", text)
                 if level == logging.WARNING:
                     warned.append(text)

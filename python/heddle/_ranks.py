@@ -7,7 +7,8 @@ import os
 import pathlib
 import secrets
 import tempfile
-from typing import Any, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Union
 
 from heddle import _program, _run
 
@@ -72,7 +73,7 @@ def job(shard: _program.Path, ranks: int, port: int, plan: Plan, options: Mappin
         raise _program.InputError(f"ranks must be at least 1 (got {ranks})")
     with tempfile.TemporaryDirectory() as t:
         file = os.path.join(t, "plan.yaml")
-        given = _program.flags(plan) if isinstance(plan, Mapping) else [f"--config={os.fspath(plan)}"]
+        given = _program.flags(dict(plan)) if isinstance(plan, Mapping) else [f"--config={os.fspath(plan)}"]
         _program.run(["plan", f"--out={file}", *given])
         text = pathlib.Path(file).read_bytes()
     return Job(ranks, os.fspath(shard), port, options, text)

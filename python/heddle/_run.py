@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import hashlib
 import html
 import json
 import os
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
 
@@ -34,8 +37,9 @@ class Report:
         path: the HTML file, which needs no other.
     """
 
-    def __init__(self, path: pathlib.Path):
+    def __init__(self, path: pathlib.Path, of: Any):
         self.path = path
+        self._of = of  # a temporary directory goes with the run
 
     def _repr_html_(self) -> str:
         page = base64.b64encode(self.path.read_bytes()).decode()
@@ -98,7 +102,8 @@ class Run(_Output):
 
     def __repr__(self) -> str:
         m = self.metrics
-        return f"<heddle.Run {m['model']}: {m['metric']} {m['test']} test, {m['val']} validation, {self.out}>"
+        model = "" if m["method"] == "class-means" else f" {m['model']}"
+        return f"<heddle.Run {m['method']}{model}: {m['metric']} {m['test']} test, {m['val']} validation, {self.out}>"
 
     @property
     def model_file(self) -> pathlib.Path:
@@ -108,7 +113,7 @@ class Run(_Output):
     @property
     def metrics(self) -> dict[str, Any]:
         """Figures of the run: result.json. `test` and `val` are the metric named `metric`, in [0, 1]."""
-        return json.loads((self.out / "result.json").read_text(encoding="utf-8"))
+        return _json(self.out / "result.json")
 
     @property
     def classes(self) -> list[str]:
@@ -120,6 +125,11 @@ class Run(_Output):
     def ids(self) -> np.ndarray:
         """Names of the nodes, [N]."""
         return self._arrays()["id"]
+
+    @property
+    def split(self) -> np.ndarray:
+        """Returns what each node was for, [N]: train, val, test or none."""
+        return self._arrays()["split"]
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns the parameters by name, float32; docs/reference/model-file.md says what each one is."""
@@ -133,15 +143,15 @@ class Run(_Output):
         number if the names of all classes are, else its name. predict_proba().argmax(axis=1) is its place in `classes`.
 
         Args:
-            data: a graph, as of `train`, with the columns of the training data; None: the nodes of the run, whose
-                predictions were computed at its end. The masks of a graph say which nodes the model was trained on;
-                without masks all its nodes are new.
+            data: a graph or tables, as of `train`, with the columns of the training data; labels may be missing. Tables
+                are encoded as those of the training run. The masks of a graph mark the nodes that the model was trained
+                on; without masks all its nodes are new. None: the nodes of the run, predicted at its end.
         """
         arrays = self._arrays(data)
         found = arrays["prediction" if "prediction" in arrays else "class"]
         if found.ndim == 2:
             return found
-        return self.values([str(name) for name in arrays["classes"]])[found]
+        return np.asarray(self.values([str(name) for name in arrays["classes"]])[found])
 
     def values(self, names: Optional[list[str]] = None) -> np.ndarray:
         """Returns the classes of those names, None: all, as `predict` has them."""
@@ -191,7 +201,7 @@ class Run(_Output):
 
     def report(self) -> Report:
         """Returns the page about the run, which a notebook shows."""
-        return Report(self.out / "report.html")
+        return Report(self.out / "report.html", self)
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(self.text)}</pre>" if self.text else html.escape(repr(self))
@@ -201,12 +211,6 @@ class Run(_Output):
         from heddle import torch
 
         return torch.module(self.model_file)
-
-    def to_pyg(self) -> Any:
-        """Returns the model with layers of PyTorch Geometric, `convs`, that have the weights of the run."""
-        from heddle import _pyg
-
-        return _pyg.to_pyg(self.model_file)
 
     def _of_nodes(self) -> None:
         if read_model(self.model_file)[0]["task"] == "links":
@@ -236,12 +240,12 @@ class Run(_Output):
         if command == "predict" and isinstance(of, _graph.Tables):
             given = of.files(pathlib.Path(temporary))  # read as those that the model was trained on
         else:
-            given = {"data": at or _written(of, None, pathlib.Path(temporary), None)}
-        with _names_of(at or pathlib.Path(temporary), data):
+            given = {"data": at or _written(of, None, pathlib.Path(temporary), False)}
+        with _in_words(pathlib.Path(temporary), data):
             text = _program.run([command, "--model", str(self.model_file), *_program.flags(given), *args])
         for line in text.splitlines():
             if line.startswith("warning: "):
-                _program.warn(line.removeprefix("warning: "))
+                _program.warn(_program.in_python(line.removeprefix("warning: ")))
 
 
 class Comparison(_Output):
@@ -256,11 +260,11 @@ class Comparison(_Output):
     @property
     def metrics(self) -> dict[str, Any]:
         """Figures: compare.json. `sentence` reports whether joining helped, `ways` what each way of training gave."""
-        return json.loads((self.out / "compare.json").read_text(encoding="utf-8"))
+        return _json(self.out / "compare.json")
 
     def report(self) -> Report:
         """Returns the page about the comparison, which a notebook shows."""
-        return Report(self.out / "compare.html")
+        return Report(self.out / "compare.html", self)
 
     def __repr__(self) -> str:
         return f"<heddle.Comparison: {self.metrics['sentence']}>"
@@ -329,12 +333,38 @@ def compare(
     Arguments are as of `train`; `seeds` runs give the intervals.
     """
     directory, owner = _directory(out)
-    args, at, _ = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
-    with _names_of(at, data):
+    with _in_words(directory, data):
+        args, _, _ = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
         text, history = _watched(["compare", *args], directory, on_round, progress, owner)
     done = Comparison(directory, text, history)
     done._owner = owner
     return done
+
+
+def cross_validate(data: Any, folds: int = 5, sites: Any = None, *, val: float = 0.2, seed: int = 0, **settings: Any) -> np.ndarray:
+    """Returns the test metric of each fold, [folds]: each labelled node is a test node once.
+
+    Rows of a graph are not apart, so scikit-learn's splitters, which cut tables, do not fit: here all nodes and edges stay,
+    and a fold is a mask.
+
+    Args:
+        data, sites, settings: as of `train`; masks of data are left out.
+        folds: parts of the labelled nodes of each class.
+        val: fraction of the other nodes that choose the round.
+        seed: of the parts.
+    """
+    if folds < 2:
+        raise _program.InputError(f"folds must be at least 2 (got {folds})")
+    g, figures = _graph.graph_of(data, None if isinstance(sites, (int, np.integer)) else sites), []
+    if isinstance(g, _graph.Tables):
+        with tempfile.TemporaryDirectory() as t:
+            g = _graph.Graph.read(g.write(t))
+    number = isinstance(sites, (int, np.integer))
+    for fold in range(folds):
+        draw = {"train": 1 - val, "val": val, "seed": seed, "folds": folds, "fold": fold}
+        one = dataclasses.replace(g, train_mask=None, val_mask=None, test_mask=None, draw=draw)
+        figures.append(train(one, sites if number else None, progress=False, **settings).metrics["test"])
+    return np.array(figures, float)
 
 
 def join(
@@ -370,9 +400,10 @@ def simulate(data: Any = None, **options: Any) -> dict[str, Any]:
         options: flags of `heddle simulate`, as `phones=1000`, `trace="day"`, `participation=[1, 0.3]`.
     """
     with tempfile.TemporaryDirectory() as t:
-        at = None if data is None else _written(data, None, pathlib.Path(t), 0)
-        with _names_of(at, data):
-            return json.loads(_program.run(["simulate", "--json", *_program.flags({"data": at, **options})]))
+        at = None if data is None else _written(data, None, pathlib.Path(t), True)
+        with _in_words(pathlib.Path(t), data):
+            figures: dict[str, Any] = json.loads(_program.run(["simulate", "--json", *_program.flags({"data": at, **options})]))
+            return figures
 
 
 def load(directory: _program.Path) -> Run:
@@ -380,9 +411,7 @@ def load(directory: _program.Path) -> Run:
     run = Run(pathlib.Path(directory))
     if not run.model_file.exists():
         raise _program.InputError(f"{directory} must be the directory of a run, with model.safetensors (got none)")
-    events = run.out / "events.jsonl"
-    if events.exists():
-        run.history = [e for e in map(json.loads, events.read_text(encoding="utf-8").splitlines()) if e["kind"] == "round"]
+    run.history = _History.read(run.out / "events.jsonl")
     return run
 
 
@@ -429,11 +458,11 @@ def _simulate(
     if on_round is not None and not callable(on_round):
         raise _program.InputError(f"on_round must be a function of one object (got {on_round!r})")
     directory, owner = _directory(out)
-    args, at, labels = _given(data, sites, directory, settings)
-    with _names_of(at, data):
+    with _in_words(directory, data):
+        args, at, labels = _given(data, sites, directory, settings)
         if isinstance(settings.get("init"), Mapping):
             args.append(f"--init={_initial(settings['init'], args, directory)}")
-        text, history = _watched([command, *args], directory, on_round, progress, owner)
+        text, history = _watched([command, *args], directory, on_round, progress, owner, bool(settings.get("resume")))
     run = Run(directory, text, history)
     run._data, run._owner, run._labels = at, owner, labels
     return run
@@ -449,16 +478,21 @@ def _directory(out: Optional[_program.Path]) -> tuple[pathlib.Path, Any]:
 
 def _given(data: Any, sites: Any, directory: pathlib.Path, settings: dict[str, Any]) -> tuple[list[str], Optional[pathlib.Path], Any]:
     """Returns the flags of a simulation, the data set that it reads, and its labels with their names."""
-    if isinstance(sites, (int, np.integer)) and not isinstance(sites, bool):
+    if isinstance(sites, (int, np.integer)) and not isinstance(sites, bool) and sites > 0:
         settings, sites = {"peers": int(sites), "policy": "random", **settings}, None
+    elif sites is not None and not isinstance(sites, str) and np.ndim(sites) == 0:
+        raise _program.InputError(f"sites must be a number of peers from 1 on, the name of an attribute or column, or [N] (got {sites!r})")
+    labels: Any = (None, None)
     if isinstance(data, (str, os.PathLike)):
-        at, labels = pathlib.Path(data), (None, None)
+        at = pathlib.Path(data)
         if sites is not None:
             raise _program.InputError("a data set on disk has its own sites: sites must be None or a number of peers")
         which = "shards" if (at / "manifest.json").exists() else "data"
     else:
         which, of = "data", _graph.graph_of(data, sites)
-        at, labels = of.write(directory / "data", 0, settings.get("task")), of.labels()
+        if isinstance(of, _graph.Tables):
+            of = dataclasses.replace(of, options={**_graph.regression(settings.get("task")), **of.options})
+        at, labels = of.write(directory / "data", settings.get("task") != "links"), of.labels()
     given = {k: v for k, v in settings.items() if k != "resume" and not isinstance(v, Mapping)}
     flags = _program.flags({which: at, "out": directory, **given})
     if settings.get("resume"):
@@ -475,37 +509,65 @@ def _initial(state: Mapping[str, Any], args: list[str], directory: pathlib.Path)
         return _pyg.initial(state, os.path.join(t, "model.safetensors"), directory / "init.safetensors")
 
 
-def _written(data: Any, sites: Any, directory: pathlib.Path, seed: Optional[int]) -> pathlib.Path:
+def _written(data: Any, sites: Any, directory: pathlib.Path, draw: bool) -> pathlib.Path:
     if isinstance(data, (str, os.PathLike)):
         return pathlib.Path(data)
-    return _graph.graph_of(data, sites).write(directory, seed)
+    return _graph.graph_of(data, sites).write(directory, draw)
 
 
 @contextlib.contextmanager
-def _names_of(at: Optional[pathlib.Path], data: Any) -> Iterator[None]:
-    """Makes errors of the program about the file at name the field of data, of which the file was written."""
+def _in_words(at: pathlib.Path, data: Any) -> Iterator[None]:
+    """Makes errors of the program about data name its fields, and settings as Python spells them."""
     try:
         yield
     except _program.InputError as e:
-        if isinstance(data, (str, os.PathLike)) or at is None:
-            raise
-        message = str(e).replace(f"{at}{os.sep}graph.npz: array ", "")
-        raise _program.InputError("site" + message.removeprefix("client") if message.startswith("client:") else message) from None
+        message = _program.in_python(str(e))
+        if not isinstance(data, (str, os.PathLike)):
+            message = re.sub(rf"{re.escape(str(at))}\S*?(graph\.npz: array |(?=(nodes|edges)\.csv))", "", message)
+            message = re.sub(r"\b(nodes|edges)\.csv: line (\d+)", lambda m: f"{m[1]}, row {int(m[2]) - 2}", message).replace("nodes.csv", "nodes")
+            message = re.sub(r"\bon line (\d+)", lambda m: f"in row {int(m[1]) - 2}", message)
+            message = re.sub(r"^(\w+: )?npy: ", "", message).replace("edges.csv", "edges")
+        raise type(e)("site" + message.removeprefix("client") if message.startswith("client:") else message) from None
+
+
+class _History(list[dict[str, Any]]):
+    """Rounds, by their events. Rounds that are made again after a resume are listed once."""
+
+    resumed = False
+
+    def add(self, e: dict[str, Any]) -> bool:
+        """Adds an event and reports whether it is a round."""
+        self.resumed = self.resumed or e["kind"] == "restored"
+        if e["kind"] != "round":
+            return False
+        before = float("inf")
+        while self.resumed and self and e["done"] <= self[-1]["done"] < before:
+            before = self.pop()["done"]
+        self.resumed = False
+        self.append(e)
+        return True
+
+    @classmethod
+    def read(cls, file: pathlib.Path) -> "_History":
+        out = cls()
+        if file.exists():
+            for line in file.read_text(encoding="utf-8").splitlines():
+                out.add(json.loads(line))
+        return out
 
 
 def _watched(
-    args: list[str], out: pathlib.Path, on_round: Optional[OnRound], progress: bool, owner: Any
+    args: list[str], out: pathlib.Path, on_round: Optional[OnRound], progress: bool, owner: Any, resume: bool = False
 ) -> tuple[str, list[dict[str, Any]]]:
-    history: list[dict[str, Any]] = []
     out.mkdir(parents=True, exist_ok=True)
-    events = open(out / "events.jsonl", "w", encoding="utf-8")
+    history = _History.read(out / "events.jsonl") if resume else _History()
+    events = open(out / "events.jsonl", "a" if resume else "w", encoding="utf-8")
     bar = _bar() if progress else None
 
     def on_event(e: dict[str, Any]) -> None:
         events.write(json.dumps(e) + "\n")
-        if e["kind"] != "round":
+        if not history.add(e):
             return
-        history.append(e)
         if bar is not None:
             bar.total = e["total"]
             bar.n = e["done"]
@@ -515,7 +577,10 @@ def _watched(
             on_round(e)
 
     try:
-        return _program.run(args, on_event, out), history
+        if resume:
+            events.write('{"kind": "restored"}\n')
+            history.resumed = True
+        return _program.run(args, on_event, out), list(history)
     except _program.Interrupted:
         if owner is not None:
             owner.keep()
@@ -532,6 +597,11 @@ def _bar() -> Any:
     except ImportError:
         return None
     return tqdm(unit="round", leave=False, file=sys.stderr)
+
+
+def _json(file: pathlib.Path) -> dict[str, Any]:
+    out: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return out
 
 
 def _load(file: pathlib.Path) -> dict[str, np.ndarray]:

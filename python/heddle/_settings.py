@@ -6,7 +6,59 @@ from typing import Literal, TypedDict
 
 
 class Settings(TypedDict, total=False):
-    """Settings of `train` and `compare`; one that is not given has its default."""
+    """Settings of `train` and `compare`; one that is not given has its default.
+
+    Attributes:
+        method: Way to train.
+        seed: Random seed.
+        task: What is predicted (auto, classification, regression, links).
+        row_norm: Norm that divides each node's features.
+        positive: Positive class of two (default: the rarer).
+        threshold: Objective for choosing the decision threshold.
+        class_weights: Weights of classes, CLASS=WEIGHT or balanced.
+        inductive: Train without validation and test nodes.
+        metric: Validation metric.
+        hops: Aggregations of the features.
+        epsilon: Differential privacy of edges (0 = none).
+        delta: Probability that the guarantee of epsilon fails.
+        min_class: Fewest training nodes of a class that sends a mean.
+        secure_sums: Secure aggregation, of 3 to 64 peers.
+        rows: Number format of rows that are sent.
+        peers: Number of sites (default: as in the data, else 4).
+        policy: Which site gets which node, as random or by-column.
+        carrier: Transport protocol.
+        link: Simulated slower network, as latency=50ms,rate=5Mbit.
+        encoder: Encoding of a node's features.
+        layer_output: What a layer passes to the next.
+        model: Graph convolution.
+        layers: Number of graph layers.
+        hidden: Width of hidden rows.
+        heads: Number of attention heads.
+        residual: Add a layer's input to its output.
+        init: Model file from which training starts.
+        decoder: How two rows give the score of a link.
+        link_holdout: Fractions of links for validation and test.
+        link_time: Split of links by time, COLUMN:T1:T2.
+        solver: Optimizer.
+        rounds: Most rounds of a layer, or epochs.
+        lr: Learning rate.
+        decay: Weight decay.
+        schedule: Schedule of the learning rate.
+        dropout: Dropout probability.
+        patience: Rounds without improvement that end a layer (0 = never).
+        checkpoint_every: Rounds between two checkpoints.
+        local_steps: Optimizer steps between two sums.
+        updates: Number format of a round's updates.
+        label_inputs: Fraction of training labels that are input.
+        correct_smooth: Steps of Correct & Smooth after training (0 = none).
+        norm: Normalization after hidden layers.
+        memory: Most memory for kept rows, as 4GiB (0 = no limit).
+        prefetch: Peers whose rows are fetched ahead.
+        batch_size: Training labels of a step, of all peers.
+        fanouts: Sampled in-edges of a node in each hop (-1 = all).
+        sampler: How batches are sampled.
+        feature_cache: Memory for other peers' features, as 64MiB (0 = none).
+    """
 
     method: Literal["class-means", "full-batch", "layer-wise", "mini-batch"]
     """Way to train.

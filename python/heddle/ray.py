@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import ray
 from ray.util.placement_group import placement_group, remove_placement_group
@@ -91,7 +92,7 @@ def predict(
     cpus: float = 1,
     strategy: str = "SPREAD",
     port: int = 4001,
-    **settings: "Unpack[Settings]",
+    **settings: Any,
 ) -> "pyarrow.Table":
     """Predicts for all nodes of a partition, over as many peers, which exchange rows of their boundary nodes once.
 

@@ -14,7 +14,8 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from pyspark import BarrierTaskContext
 from pyspark.sql import DataFrame, Observation, SparkSession
@@ -59,7 +60,7 @@ def write_tables(
     session = nodes.sparkSession
     _numbers(nodes, id).write.parquet(f"{at}/names.parquet")
     names = session.read.parquet(f"{at}/names.parquet")
-    n, distinct, top = names.agg(F.count("*"), F.count_distinct("name"), F.max("number")).first()  # type: ignore[misc]
+    n, distinct, top = names.agg(F.count("*"), F.count_distinct("name"), F.max("number")).first()
     if n == 0 or distinct != n or top != n - 1:
         raise _program.InputError(_fault_of_names(names, id, n))
 
@@ -143,7 +144,7 @@ def train(
 
 
 def predict(
-    session: SparkSession, model: Union[_run.Run, _program.Path], shard: _program.Path, *, ranks: int, port: int = 4001, **settings: "Unpack[Settings]"
+    session: SparkSession, model: Union[_run.Run, _program.Path], shard: _program.Path, *, ranks: int, port: int = 4001, **settings: Any
 ) -> DataFrame:
     """Predicts for all nodes of a partition, over as many peers, which exchange rows of their boundary nodes once.
 

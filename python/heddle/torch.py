@@ -1,4 +1,4 @@
-"""Models of Heddle as torch modules. Only this module and `export_onnx` import torch, and only `to_pyg` torch_geometric.
+"""Models of Heddle as torch modules. Only this module and `export_onnx` import torch.
 
 The equations, with their numbers, are those of docs/reference/model-file.md. N nodes, F features, C classes, E edges.
 """
@@ -246,7 +246,7 @@ class Model(nn.Module):
 
     def _unit(self, name: str) -> torch.Tensor:
         """Returns the means or deviations of numbers, [C]."""
-        return torch.tensor([u[name] for u in self.spec["units"]])
+        return torch.tensor([u[name] for u in self.spec["units"]], device=next(self.parameters()).device)
 
     def _given(self, data: Inputs) -> torch.Tensor:
         """Returns the training labels as rows [N, C], zeros elsewhere."""
@@ -584,6 +584,7 @@ def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
         out["edge_weight"] = out["edge_weight"].astype(np.float32)
     tensors = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in out.items() if v is not None}
     if "x" not in tensors:
+        x = _graph.SparseRows.of(x)
         rows = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
         at = torch.from_numpy(np.stack([rows, x.indices.astype(np.int64)]))
         tensors["x"] = torch.sparse_coo_tensor(at, torch.from_numpy(x.data.astype(np.float32)), x.shape)

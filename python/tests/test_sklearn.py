@@ -6,9 +6,9 @@ import unittest
 import warnings
 
 import numpy as np
+from test_heddle import needs, small
 
 import heddle
-from test_heddle import needs, small
 
 QUICK = {"transport": "memory"}
 
@@ -48,6 +48,23 @@ class Estimator(unittest.TestCase):
         self.assertEqual(with_edges.score(g.x, truth, g.edge_index), np.mean(with_edges.predict(g.x, g.edge_index) == truth))
         again = pickle.loads(pickle.dumps(with_edges))
         np.testing.assert_array_equal(again.predict(g.x, g.edge_index), with_edges.predict(g.x, g.edge_index))
+
+    def test_regressor(self):
+        from sklearn.utils.estimator_checks import check_estimator
+
+        logging.disable(logging.CRITICAL)
+        self.addCleanup(logging.disable, logging.NOTSET)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            few = {"check_estimators_nan_inf": "of ten rows two validate, whose numbers are equal: R² is undefined"}
+            done = check_estimator(heddle.HeddleRegressor(plan={**QUICK, "hops": 0}), on_fail=None, on_skip=None, expected_failed_checks={**EXPECTED, **few})
+        self.assertEqual({one["check_name"]: str(one["exception"]) for one in done if one["status"] not in ("passed", "skipped", "xfail")}, {})
+        g = small(600)
+        y = g.x @ np.arange(12) + 3.0 * g.y
+        held = np.arange(600) % 4 == 0
+        model = heddle.HeddleRegressor(plan=QUICK).fit(g.x, np.where(held, np.nan, y), g.edge_index, sites=g.site)
+        self.assertGreater(model.score(g.x[held], y[held], np.zeros((2, 0))), 0.5)
+        self.assertGreater(np.corrcoef(model.predict(g.x, g.edge_index)[held], y[held])[0, 1], 0.9)
 
     @needs("scipy")
     def test_sparse(self):

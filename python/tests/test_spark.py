@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 import engines
+
 import heddle
 from heddle import _program
 

@@ -6,9 +6,9 @@ import unittest
 import warnings
 
 import numpy as np
+from test_heddle import masks, needs, small
 
 import heddle
-from test_heddle import needs, small
 
 BOUND = 1e-5  # of logits, or of the largest of them where it is above 1
 
@@ -16,7 +16,7 @@ BOUND = 1e-5  # of logits, or of the largest of them where it is above 1
 def told(**more):
     """small() with masks, and more of it."""
     g = small()
-    g.train_mask, g.val_mask, g.test_mask = heddle.split(g.y)
+    g.train_mask, g.val_mask, g.test_mask = masks(g.y)
     for name, value in more.items():
         setattr(g, name, value)
     return g
@@ -124,7 +124,7 @@ class Modules(unittest.TestCase):
         draw = np.random.default_rng(5)
         n = 9000  # more than the columns of neighbours
         g = heddle.Graph(draw.integers(0, n, (2, 3 * n)), draw.integers(0, 3, n))
-        g.train_mask, g.val_mask, g.test_mask = heddle.split(g.y)
+        g.train_mask, g.val_mask, g.test_mask = masks(g.y)
         self.same(g, class_rounds=2)
 
     def test_what_stands_around_layers(self):
@@ -172,34 +172,10 @@ class Modules(unittest.TestCase):
 
 @needs("torch", "torch_geometric")
 class PyG(unittest.TestCase):
-    LAYERS = {"gcn": "GCNConv", "sage": "SAGEConv", "sage-sum": "GraphConv", "gat": "GATConv", "gatv2": "GATv2Conv", "gin": "GINConv", "appnp": "Linear"}
-
-    def test_layers(self):
-        import torch
-
-        from heddle.torch import inputs
-
-        graph = told()
-        for model, layer in self.LAYERS.items():
-            with self.subTest(model):
-                run = heddle.train(graph, progress=False, transport="memory", method="full-batch", model=model, rounds=3)
-                pyg = run.to_pyg()
-                self.assertEqual(type(pyg.convs[0]).__name__, layer)
-                with torch.no_grad():
-                    got = pyg(**inputs(graph)).numpy()
-                np.testing.assert_allclose(got, run.logits(graph), rtol=0, atol=BOUND)
-        run = heddle.train(columned(), progress=False, transport="memory", method="full-batch", peers=1, model="gatv2", rounds=3)
-        with torch.no_grad():
-            got = run.to_pyg()(**inputs(columned())).numpy()
-        np.testing.assert_allclose(got, run.logits(columned()), rtol=0, atol=BOUND)
-        with self.assertRaisesRegex(heddle.InputError, "class means"):
-            heddle.train(graph, progress=False, transport="memory").to_pyg()
-
     def test_start_from_a_model_of_pyg(self):
         """Training starts from the layers of the state dict: after no step to speak of, the logits are PyG's."""
         import torch
         import torch_geometric.nn.models as pyg
-
         from torch_geometric.nn import GATConv
 
         graph = told()
