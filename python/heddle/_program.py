@@ -99,7 +99,7 @@ def run(
 def in_python(text: str) -> str:
     """Returns text of the program with flags as Python spells settings."""
     text = re.sub(r"--([a-z][a-z-]*[a-z])", lambda m: m[1].removesuffix("-column").replace("-", "_"), text)
-    return re.sub(r"^unknown flag: (\w+).*", r"\1 is no setting: help(heddle.Settings) lists them", text)
+    return re.sub(r"^unknown flag: (\w+)(.*?)(?: ?\(see.*)?$", r"\1 is no setting\2: help(heddle.Settings) lists them", text)
 
 
 def warn(text: str, logged: bool = False) -> None:

@@ -70,13 +70,10 @@ def train(
     port: int = 4001,
     **settings: "Unpack[Settings]",
 ) -> _run.Run:
-    """Trains over a partition with so many peers, and returns the run of rank 0.
+    """Trains over a partition with `ranks` peers, and returns the run of rank 0.
 
-    Args:
-        shard: directory of the partition, which all nodes reach. Ranks get equally many parts each.
-        cpus: processors of each bundle.
-        strategy: of the placement group: SPREAD, STRICT_SPREAD, PACK or STRICT_PACK.
-        plan, out, state, port, settings: as of `heddle.spark.train`.
+    cpus are the processors of each bundle, strategy is SPREAD, STRICT_SPREAD, PACK or STRICT_PACK; the rest is as of
+    `heddle.spark.train`.
     """
     job = _ranks.job(shard, ranks, port, _ranks.one(plan, settings), {"state": state})
     with _placed(job, cpus, strategy) as (actors, hosts):
@@ -94,11 +91,7 @@ def predict(
     port: int = 4001,
     **settings: Any,
 ) -> "pyarrow.Table":
-    """Predicts for all nodes of a partition, over as many peers, which exchange rows of their boundary nodes once.
-
-    Returns:
-        A row a node, with the columns of predictions.parquet.
-    """
+    """Predicts for all nodes of a partition, over as many peers; a row a node has the columns of predictions.parquet."""
     import pyarrow
     from pyarrow import parquet
 

@@ -37,21 +37,16 @@ NUMBERS = "id string, prediction array<double>, split string, target array<doubl
 def write_tables(
     nodes: DataFrame, edges: DataFrame, directory: _program.Path, *, id: str = "id", source: str = "source", target: str = "target"
 ) -> int:
-    """Numbers the nodes 0, 1, 2, … in the order of their names and writes three tables of Parquet files, which
-    `heddle import --nodes nodes.parquet --edges edges.parquet --out NAME.graph` streams.
+    """Writes tables of Parquet files for `heddle import`, and returns the number of nodes, which get numbers by their names.
 
-    - nodes.parquet: the columns of nodes, in which id is the number, in the order of the numbers;
-    - edges.parquet: source and target as numbers, and the other columns of edges;
-    - names.parquet: number and name of each node, to join predictions with.
+    nodes.parquet has the columns of nodes with numbers in id, edges.parquet numbers in source and target, names.parquet
+    number and name of each node, to join predictions with.
 
     Args:
-        nodes: a row a node. From Parquet, Delta, Iceberg or anything else that Spark reads.
-        edges: a row an edge, between names of nodes.
+        nodes, edges: a row a node, and a row an edge between names of nodes. From Parquet, Delta, Iceberg or anything else
+            that Spark reads.
         directory: a path that all executors, and later `heddle import`, reach. It must not have these tables.
         id, source, target: the columns that have names of nodes.
-
-    Returns:
-        The number of nodes.
 
     Raises:
         InputError: a name is missing, occurs twice, or is in edges only. The directory keeps what was written until then.
@@ -62,7 +57,9 @@ def write_tables(
     names = session.read.parquet(f"{at}/names.parquet")
     n, distinct, top = names.agg(F.count("*"), F.count_distinct("name"), F.max("number")).first()
     if n == 0 or distinct != n or top != n - 1:
-        raise _program.InputError(_fault_of_names(names, id, n))
+        twice = names.groupBy("name").count().where("count > 1 or name is null").first()
+        got = "none" if n == 0 else f"{twice['name']!r} {twice['count']} times" if twice else "another table while it was read"
+        raise _program.InputError(f"nodes: names in column {id} must be there in each row, and differ (got {got})")
 
     numbered = nodes.join(names, nodes[id].eqNullSafe(names["name"])).drop("name", id).withColumnRenamed("number", "id")
     numbered.select("id", *[c for c in numbered.columns if c != "id"]).orderBy("id").write.parquet(f"{at}/nodes.parquet")
@@ -71,7 +68,7 @@ def write_tables(
     for end, column in (("source", source), ("target", target)):
         other = names.select(F.col("name").alias(f"_{end}_name"), F.col("number").alias(f"_{end}"))
         ends = ends.join(other, F.col(column) == other[f"_{end}_name"], "left")
-        # Seen while the table is written: keeping or reading again the edges of a large graph would take as much disk or time.
+        # Seen while the table is written: to keep or read again the edges of a large graph takes as much disk or time.
         name = F.coalesce(F.col(column).cast("string"), F.lit("null"))
         missing[column] = Observation()
         ends = ends.observe(missing[column], F.min(F.when(F.col(f"_{end}").isNull(), name)).alias("name")).drop(column, f"_{end}_name")
@@ -84,8 +81,7 @@ def write_tables(
 
 
 def _numbers(nodes: DataFrame, id: str) -> DataFrame:
-    """Returns number and name of each node. No executor holds more than a partition: rows are counted per partition of the
-    sorted names, and the counts of those before are added."""
+    """Returns number and name of each node. Rows are counted per partition of the sorted names, so that no executor has more."""
     rows = (
         nodes.select(F.col(id).alias("name"))
         .orderBy("name")
@@ -101,17 +97,6 @@ def _numbers(nodes: DataFrame, id: str) -> DataFrame:
     return rows.join(F.broadcast(table), "part").select((F.col("before") + F.col("row")).alias("number"), "name")
 
 
-def _fault_of_names(names: DataFrame, id: str, n: int) -> str:
-    if n == 0:
-        return "nodes must have a row at least (got none)"
-    if names.where("name is null").first() is not None:
-        return f"nodes: column {id} must have a name in each row (got null)"
-    twice = names.groupBy("name").count().where("count > 1").first()
-    if twice is not None:
-        return f"nodes: names in column {id} must differ (got {twice['name']!r} {twice['count']} times)"
-    return "nodes: the table changed while it was read"
-
-
 def train(
     session: SparkSession,
     shard: _program.Path,
@@ -123,10 +108,10 @@ def train(
     port: int = 4001,
     **settings: "Unpack[Settings]",
 ) -> _run.Run:
-    """Trains over a partition with a peer in each of so many tasks of one barrier stage, and returns the run of rank 0.
+    """Trains over a partition with a peer in each of `ranks` tasks of one barrier stage, and returns the run of rank 0.
 
-    The tasks run at the same time, so the cluster must have a slot for each. Where one fails, Spark fails the stage, and
-    starts all of it again if the job is submitted again; with `state` the peers then go on from their checkpoints.
+    The tasks run at the same time, so the cluster must have a slot for each. If one fails, Spark fails the stage, and starts
+    all of it again if the job is submitted again; with `state` the peers then go on from their checkpoints.
 
     Args:
         shard: directory of the partition, which all executors reach. Ranks get equally many parts each.
@@ -148,14 +133,9 @@ def predict(
 ) -> DataFrame:
     """Predicts for all nodes of a partition, over as many peers, which exchange rows of their boundary nodes once.
 
-    Returns:
-        A row a node: id, class, probability, split, label, site and probabilities of all classes; of a regression id,
-        prediction, split, target and site. It is computed by `mapInArrow` each time it is read: write or persist it.
-
-    Args:
-        model: a run, or a model file on the driver.
-        shard, ranks, port: as of `train`.
-        settings: settings of the connections, as carrier="tcp"; the model file says what is computed.
+    model is a run, or a model file on the driver; settings are those of the connections, as carrier="tcp"; the rest is as of
+    `train`. A row a node has the columns of CLASSES or NUMBERS. `mapInArrow` computes them each time they are read: write
+    or persist them.
     """
     file = model.model_file if isinstance(model, _run.Run) else pathlib.Path(model)
     task = _run.read_model(file)[0]["task"]

@@ -102,7 +102,7 @@ class Spark(unittest.TestCase):
 
     def test_tables_with_faults_are_refused(self):
         more = self.session.createDataFrame([("p007", 0.5, "no")], ["name", "x", "smoker"])
-        with self.assertRaisesRegex(heddle.InputError, "must differ .got 'p007' 2 times"):
+        with self.assertRaisesRegex(heddle.InputError, "differ .got 'p007' 2 times"):
             self.write("twice", nodes=self.nodes.union(more))
         stray = self.session.createDataFrame([("p001", "nobody", 1)], ["src", "dst", "calls"])
         with self.assertRaisesRegex(heddle.InputError, "nobody"):
