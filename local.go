@@ -42,7 +42,7 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	p, _ = p.ForGraph(g)
 	policy, err := partition.ParsePolicy(p.Policy)
 	if err != nil {
-		return nil, input(fmt.Errorf("%w, or auto", err))
+		return nil, input(fmt.Errorf("%w; auto chooses one", err))
 	}
 	if err := g.Valid(); err != nil {
 		return nil, input(fmt.Errorf("%s: %w", g.Name, err))

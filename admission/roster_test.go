@@ -325,11 +325,11 @@ func TestParseSays(t *testing.T) {
 		return string(encoded(t, s))
 	}()
 	for what, c := range map[string]struct{ file, want string }{
-		"empty":          {"", "roster 1: EOF"},
+		"empty":          {"", "another: EOF"},
 		"too long":       {strings.Repeat(" ", maxFile+1), "more than 1048576 bytes"},
-		"deep":           {strings.Repeat("[", maxFile), "roster 1"},
-		"an approval":    {string(encoded(t, signed(t, consent(), north))), `the file is "approval 1"`},
-		"a later layout": {strings.Replace(good, "roster 1", "roster 2", 1), `the file is "roster 2"`},
+		"deep":           {strings.Repeat("[", maxFile), "must be a roster"},
+		"an approval":    {string(encoded(t, signed(t, consent(), north))), `must be a roster (got "approval 1")`},
+		"a later layout": {strings.Replace(good, "roster 1", "roster 2", 1), `must be a roster (got "roster 2")`},
 		"DOS lines":      {strings.ReplaceAll(good, "\n", "\r\n"), "line 1 is not as this program writes it"},
 		"another name":   {strings.Replace(good, `"north"`, `"nerth"`, 1), "is not of this content"},
 		"another case":   {strings.Replace(good, `"serial"`, `"Serial"`, 1), "line 5"},

@@ -137,6 +137,7 @@ func (s *Signed[T]) Encode() ([]byte, error) {
 func parseDocument[T document](file []byte) (*Signed[T], error) {
 	var s Signed[T]
 	want := s.Body.kind()
+	name, _, _ := strings.Cut(want, " ")
 	if len(file) > maxFile {
 		return nil, fmt.Errorf("%s: more than %d bytes", want, maxFile)
 	}
@@ -146,12 +147,12 @@ func parseDocument[T document](file []byte) (*Signed[T], error) {
 		if kind := (struct {
 			Kind string `json:"heddle"`
 		}{}); json.Unmarshal(file, &kind) == nil && kind.Kind != want {
-			return nil, fmt.Errorf("%s: the file is %q", want, kind.Kind)
+			return nil, fmt.Errorf("the file must be a %s (got %q)", name, kind.Kind)
 		}
-		return nil, fmt.Errorf("%s: %w", want, err)
+		return nil, fmt.Errorf("the file must be a %s, as heddle writes it (got another: %w)", name, err)
 	}
 	if s.Kind != want {
-		return nil, fmt.Errorf("%s: the file is %q", want, s.Kind)
+		return nil, fmt.Errorf("the file must be a %s (got %q)", name, s.Kind)
 	}
 	if s.Signatures == nil || len(s.Signatures) > maxSignatures {
 		return nil, fmt.Errorf("%s must have a list of at most %d signatures (got %d)", want, maxSignatures,

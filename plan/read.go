@@ -54,7 +54,7 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if _, ok := Lookup(plan.Method, name); !ok {
-			r.errs = append(r.errs, unknown(plan.Method, name))
+			r.errs = append(r.errs, unknown(plan.Method, name, given))
 		}
 	}
 	r.others(&plan)
@@ -112,7 +112,7 @@ func (r *reader) settle(method string, pairs []*ast.MappingValueNode, place stri
 		case place == "" && !other:
 			r.more = append(r.more, pair)
 		default:
-			fault("%w", unknown(method, name))
+			fault("%w", unknown(method, name, nil))
 		}
 	}
 }

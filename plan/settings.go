@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -131,8 +132,9 @@ func Lookup(method, name string) (s Setting, ok bool) {
 	return s, false
 }
 
-// unknown says that a method has no setting of that name, and which have one.
-func unknown(method, name string) error {
+// unknown is the error of a setting that a method lacks. It names the methods that have it and, of what else was given,
+// a setting that none of them has.
+func unknown(method, name string, given map[string]string) error {
 	var others []string
 	for _, other := range Methods() {
 		if _, ok := Lookup(other, name); ok {
@@ -142,8 +144,15 @@ func unknown(method, name string) error {
 	if len(others) == 0 {
 		return fmt.Errorf("%s: unknown setting", name)
 	}
-	return fmt.Errorf("%s: unknown setting of %s; it belongs to %s", name, method,
-		strings.Replace(either(others), " or ", " and ", 1))
+	belongs := strings.Replace(either(others), " or ", " and ", 1)
+	for _, one := range slices.Sorted(maps.Keys(given)) {
+		_, here := Lookup(method, one)
+		if _, there := Lookup(others[0], one); here && !there {
+			return fmt.Errorf("%s works with %s only; %s is a setting of %s: leave out one of the two", one, method,
+				name, belongs)
+		}
+	}
+	return fmt.Errorf("%s: unknown setting of %s; it belongs to %s (set method)", name, method, belongs)
 }
 
 // place is where s stands in a plan file: sections with points between.
@@ -419,6 +428,11 @@ func (p Plan) sound() (Plan, faults) {
 			}
 		}
 	}
+	g, fit := q.Gradient(), usual.Gradient()
+	if conv, _ := nn.ConvolutionNamed(g.Model); conv.Heads && g.Hidden%g.Heads != 0 {
+		errs.add("hidden must be a multiple of heads, %d (got %d)", g.Heads, g.Hidden)
+		g.Hidden, g.Heads = fit.Hidden, fit.Heads
+	}
 	return q, errs
 }
 
@@ -468,6 +482,16 @@ func (p *Plan) fault(s Setting, usual string) error {
 		}
 	}
 	if len(choices) > 0 && !slices.Contains(choices, chosen) {
+		var others []string
+		for _, other := range Methods() {
+			if same, _ := Lookup(other, s.Name); slices.Contains(same.Choices, chosen) {
+				others = append(others, other)
+			}
+		}
+		if len(others) > 0 {
+			return fmt.Errorf("%s must be %s with method %s (got %s, which works with %s)", s.Name, either(choices),
+				p.Method, given, either(others))
+		}
 		return fmt.Errorf("%s must be %s (got %q)", s.Name, either(choices), given)
 	}
 	if s.Name == "init" {

@@ -212,7 +212,7 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
 	switch {
 	case l.Path == "" && l.Budget != (dp.Guarantee{}):
-		return nil, train.Input(errors.New("a privacy budget must have a ledger"))
+		return nil, train.Input(errors.New("--privacy-budget needs --privacy-ledger FILE"))
 	case l.Path == "" || t.Spends == nil && l.Budget == (dp.Guarantee{}):
 		return nil, nil
 	case t.Spends == nil:

@@ -71,7 +71,7 @@ func TestJoinCompares(t *testing.T) {
 func TestCompareOverSitesRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
-		{"--data d --shard s --identity k", "--shard, --identity: over real sites heddle compare requires --plan"},
+		{"--data d --shard s --identity k", "--identity, --shard: over real sites heddle compare requires --plan"},
 		{"--plan p --shard s --rounds 3 --seeds 2", "(got --rounds, --seeds)"},
 		{"--plan p", "--plan requires --shard"},
 		{"--plan p --shard s --link fast", "--plan must be a plan"}, // the plan is read first

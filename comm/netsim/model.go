@@ -73,8 +73,7 @@ func parseModel(s string) (m Model, err error) {
 			ok = err == nil
 		}
 		if !ok {
-			return Model{}, fmt.Errorf("a link must be like latency=50ms,rate=5Mbit,loss=1%% (got %q in %q)",
-				part, s)
+			return Model{}, fmt.Errorf("a link must be like latency=50ms,rate=5Mbit,loss=1%% (got %q)", part)
 		}
 	}
 	return m, m.check()

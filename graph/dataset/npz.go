@@ -124,6 +124,10 @@ func openData(path string) (arrays, meta, error) {
 		file, dir = path, filepath.Dir(path)
 	} else if info, err := os.Stat(path); err != nil {
 		return arrays{}, meta{}, err
+	} else if ext := filepath.Ext(path); !info.IsDir() && slices.Contains([]string{".csv", ".tsv", ".parquet", ".gz",
+		".zst"}, ext) {
+		return arrays{}, meta{}, fmt.Errorf("%s is a table. Run heddle import --nodes %s ... --out DIR first, then "+
+			"--data DIR", path, path)
 	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
 		return arrays{}, meta{}, fmt.Errorf("%s must be a directory with %s in it, or an .npz file", path,
 			arraysFile)
@@ -295,7 +299,7 @@ func (a arrays) split(l graph.Labels, n, s int, unknown bool) ([]graph.Split, er
 			return nil, err
 		}
 		if s < 0 || s >= columns {
-			return nil, a.Fault(name, fmt.Errorf("split must be 0 to %d (got %d of %d)", columns-1, s, columns))
+			return nil, a.Fault(name, fmt.Errorf("split must be 0 to %d (got %d)", columns-1, s))
 		}
 		empty := true
 		for i := range n {

@@ -62,7 +62,7 @@ func TestPartitionRefuses(t *testing.T) {
 		{assign(Random{}, g, 5), "parts must be 1 to 4, as many as nodes (got 5)"},
 		{assign(Contiguous{}, g, -1), "(got -1)"},
 		{assign(ByColumn{}, g, 3), "by-column: number of parts must be 2 (or 0), the number of sites (got 3)"},
-		{assign(ByColumn{}, lone, 2), "which site"},
+		{assign(ByColumn{}, lone, 2), "site of each node"},
 		{assign(ByColumn{}, gap, 0), "every site must own a node (b owns none)"},
 	} {
 		if c.err == nil || !strings.Contains(c.err.Error(), c.want) {

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -179,12 +177,9 @@ func decodeManifest(b []byte) (*Manifest, error) {
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifestName)
 	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s is missing: the partition is not complete, or the part was "+
-			"copied without it: %w", path, err)
-	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s must be a partition, as heddle partition or heddle match writes it (%s is missing: "+
+			"%w)", dir, manifestName, err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxManifest+1))

@@ -129,6 +129,9 @@ func KeepsWithin(dir string, names ...string) error {
 
 // WritableDir checks that files can be made in dir, which it makes if necessary.
 func WritableDir(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return Invalidf("cannot write to %s: it must be a directory (got a file)", dir)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return Invalidf("cannot write: %w", err)
 	}

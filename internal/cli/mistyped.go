@@ -18,8 +18,9 @@ func meant(c *cobra.Command, err error, args []string) error {
 	var flag *pflag.NotExistError
 	switch command := c.HasSubCommands() && len(args) > 0; {
 	case !command && errors.As(err, &flag):
+		typed := flag.GetSpecifiedName()
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if !f.Hidden && near(flag.GetSpecifiedName(), f.Name) {
+			if !f.Hidden && (near(typed, f.Name) || otherNames[typed] == f.Name) {
 				names = append(names, "--"+f.Name)
 			}
 		})
@@ -73,4 +74,43 @@ func near(typed, name string) bool {
 	}
 	distance := last[len(name)]
 	return distance <= mostTypos && 2*distance < len(name)
+}
+
+// otherNames are flags of other programs, with our names for them.
+var otherNames = map[string]string{"epochs": "rounds", "learning-rate": "lr", "weight-decay": "decay",
+	"clients": "peers", "parts": "peers", "dataset": "data", "output": "out", "arch": "model"}
+
+// badValue names what the value of a flag must be, if err is about one.
+func badValue(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	if v, is := wrong.GetFlag().Value.(*settingValue); is {
+		return errors.New(strings.Replace(errors.Unwrap(wrong).Error(), v.setting.Name, "--"+v.setting.Flag, 1))
+	}
+	must := map[string]string{"int": "an integer", "int64": "an integer",
+		"uint64": "an integer of at least 0", "float64": "a number", "duration": "a duration, as 30s or 5m",
+		"float64Slice": "numbers with commas between", "bool": "true or false"}
+	kind := must[wrong.GetFlag().Value.Type()]
+	if kind == "" {
+		return fmt.Errorf("--%s: %w", wrong.GetFlag().Name, errors.Unwrap(wrong))
+	}
+	return fmt.Errorf("--%s must be %s (got %q)", wrong.GetFlag().Name, kind, wrong.GetValue())
+}
+
+// incomplete names the flags that c needs, if err is that they are not given.
+func incomplete(c *cobra.Command, err error) error {
+	text, joint := err.Error(), " and "
+	names, missing := strings.CutPrefix(text, "required flag(s) ")
+	if !missing {
+		names, missing = strings.CutPrefix(text, "at least one of the flags in the group ")
+		joint = " or "
+	}
+	if !missing {
+		return err
+	}
+	names = names[:strings.LastIndexAny(names, `"]`)]
+	all := strings.FieldsFunc(names, func(r rune) bool { return strings.ContainsRune(`[, "`, r) })
+	return fmt.Errorf("%s needs --%s (see %[1]s --help)", c.CommandPath(), strings.Join(all, joint+"--"))
 }

@@ -59,7 +59,10 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	root.SetErr(stderr)
 	err := kernels.Choice()
 	if err == nil {
-		err = root.ExecuteContext(ctx)
+		var c *cobra.Command
+		if c, err = root.ExecuteContextC(ctx); err != nil && !*began {
+			err = incomplete(c, err)
+		}
 	}
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("standard output: %w", out.err)
@@ -114,7 +117,7 @@ func (p Program) Root(stdout io.Writer) (root *cobra.Command, began *bool) {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.InitDefaultCompletionCmd() // now, so that its arguments are checked as well
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w (see %s --help)", meant(c, err, c.Flags().Args()), c.CommandPath())
+		return fmt.Errorf("%w (see %s --help)", meant(c, badValue(err), c.Flags().Args()), c.CommandPath())
 	})
 	fitHelp(root, p.Groups)
 	began = new(bool)

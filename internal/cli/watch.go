@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -123,21 +124,22 @@ func newWatch(w io.Writer, quiet bool, level slog.Level, format string) *Watch {
 			return 80
 		}
 	}
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: level, ReplaceAttr: roundedNumber}
 	var lines slog.Handler = slog.NewTextHandler(w, options)
 	if format == "json" {
-		options.ReplaceAttr = withoutNaN
 		lines = slog.NewJSONHandler(w, options)
 	}
 	v.Log = slog.New(&aroundLine{lines, v})
 	return v
 }
 
-// withoutNaN replaces numbers that JSON does not have by null.
-func withoutNaN(_ []string, a slog.Attr) slog.Attr {
+// roundedNumber writes a number with 4 digits, or null if JSON does not have it.
+func roundedNumber(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindFloat64 {
 		if x := a.Value.Float64(); math.IsNaN(x) || math.IsInf(x, 0) {
 			a.Value = slog.AnyValue(nil)
+		} else if x, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64); err == nil {
+			a.Value = slog.Float64Value(x)
 		}
 	}
 	return a

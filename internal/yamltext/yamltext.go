@@ -49,7 +49,7 @@ func Pairs(text []byte) (all []*ast.MappingValueNode, err error) {
 		case *ast.MappingValueNode:
 			all = append(all, body)
 		default:
-			return nil, fmt.Errorf("the text must be settings, a line each (got %s)", body.Type())
+			return nil, fmt.Errorf("the text must be YAML, one \"name: value\" a line (got %.40q)", text)
 		}
 	}
 	return all, nil

@@ -90,17 +90,18 @@ func (a archive) encode() ([]byte, error) {
 	return out, nil
 }
 
+var errNoModel = errors.New("must be a model file (.safetensors) of heddle train (got another, or part of one)")
+
 // decode reads a file; the tensors come in the order of their data. It refuses repeated names,
 // holes, overlaps, types other than F32, F16 and BF16, and everything else that would let two
 // readers see different tensors.
 func decode(file []byte) (archive, error) {
 	if len(file) < 8 {
-		return archive{}, fmt.Errorf("a safetensors file must have at least 8 bytes (got %d)", len(file))
+		return archive{}, errNoModel
 	}
 	n := binary.LittleEndian.Uint64(file)
 	if n > uint64(len(file)-8) {
-		return archive{}, fmt.Errorf("must be a whole safetensors file: the header must fit in its "+
-			"%d bytes (got %d)", len(file), n)
+		return archive{}, errNoModel
 	}
 	data := file[8+n:]
 	meta, entries, err := parseHeader(file[8 : 8+n])

@@ -154,7 +154,7 @@ func (r Roster) parse(limit int) ([]Peer, error) {
 		}
 		id, err := peer.Decode(m.ID)
 		if err != nil {
-			fault("its ID must be a peer ID, which heddle init prints (got %q): %w", m.ID, err)
+			fault("its ID must be a peer ID, which heddle init prints (got %q)", m.ID)
 			continue
 		}
 		if first, dup := seen[id]; dup {

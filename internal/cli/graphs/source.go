@@ -81,7 +81,7 @@ func (s *Source) Splits() (int, error) {
 		return 0, cli.Invalid(err)
 	}
 	if s.Split < 0 || s.Split >= n {
-		return 0, cli.Invalidf("split must be 0 to %d (got %d of %d)", n-1, s.Split, n)
+		return 0, cli.Invalidf("split must be 0 to %d (got %d)", n-1, s.Split)
 	}
 	return n, nil
 }
