@@ -1,4 +1,4 @@
-// Package infer computes a trained model's predictions for the nodes of a graph whose parts different peers hold. The
+// Package infer computes a trained model's predictions for the nodes of a graph whose parts are at different peers. The
 // peers exchange rows of boundary nodes once more, as they did while they trained, and learn no parameter. A graph on
 // one machine is a group of one.
 //
@@ -50,7 +50,7 @@ type Config struct {
 type Answer struct {
 	Logits mat.Dense // [Owned × C] of own nodes; numbers in the model's units (nn.Spec.Units)
 	Hidden mat.Dense // [Owned × H] the rows that the last linear map of the model reads (Run)
-	Test   float64   // the metric over the test nodes of all peers; NaN: there are none
+	Test   float64   // the metric over the test nodes of all peers (NaN = there are none)
 	Bound  float64   // how far Test, if it is AUC or AP, is off at most
 	Tested int64     // labelled test nodes of all peers
 }
@@ -206,7 +206,7 @@ func labelled(spec nn.Spec, s *shard.Shard) bool {
 	return s.Labels.Classes == spec.Classes && s.Labels.Kind() == spec.Kind()
 }
 
-// learnSplit finds the nodes that trained, where the model reads their labels.
+// learnSplit finds the nodes that trained, if the model reads their labels.
 func (p *run) learnSplit() (err error) {
 	if !readsLabels(p.model.Spec) {
 		return nil

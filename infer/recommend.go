@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// ErrLinks is the fault of a model that predicts links where one of nodes is wanted.
+// ErrLinks is the error for a model of links in a task that needs a model of nodes.
 var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one of task links): " +
 	"heddle recommend lists its links")
 
@@ -25,7 +25,7 @@ type Recommendation struct {
 	Score       float32 // log-odds among the pairs that the model was trained on
 }
 
-// Recommend returns the k best new links of each of some nodes of g under a relation, or under each relation of m where
+// Recommend returns the k best new links of each of some nodes of g under a relation, or under each relation of m if
 // it is empty, in the order of the nodes, best first. The other ends are nodes of those types that such links of g
 // have.
 func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, relation string,
@@ -75,7 +75,7 @@ type knownLinks struct {
 	ends [][]bool      // [T][T] whether links join the types
 }
 
-// linksOf returns the links of g under a relation, which is empty where edges have no types.
+// linksOf returns the links of g under a relation, which is empty if edges have no types.
 func linksOf(g *graph.Graph, relation string) (knownLinks, error) {
 	one := &g.Adj
 	if relation != "" {
