@@ -17,7 +17,7 @@ type Means struct {
 	Centre  []float32 // [F] t/N
 
 	x      products
-	common []float32 // [F] factor of row f of Sums: rare columns count as common ones where sums are rounded
+	common []float32 // [F] factor of row f of Sums: rare columns count as common ones if sums are rounded
 }
 
 // rare is the variance, in units of the mean, below which Sums does not raise a column further.

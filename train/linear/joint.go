@@ -69,7 +69,7 @@ func numbersJoint(labelled float64, own graph.Labels) Joint {
 }
 
 // off bounds the error of a product of two columns, or of a column and a target, in units of their lengths. Over n rows
-// it is λ·√n·2⁻²⁴ with probability 1 − 2exp(−λ²/2) where rounding errors are independent (Higham and Mary, SIAM J. Sci.
+// it is λ·√n·2⁻²⁴ with probability 1 − 2exp(−λ²/2) if rounding errors are independent (Higham and Mary, SIAM J. Sci.
 // Comput. 2019); λ is 8. Columns that are as small as Apart are left out.
 func (k Joint) off(n system) float64 {
 	eps := (8*math.Sqrt(k.Rows) + 16) * 0x1p-24

@@ -1,4 +1,4 @@
-// Package linear solves linear problems over rows that peers hold and do not pool: principal components and ridge
+// Package linear solves linear problems over rows that peers have and do not pool: principal components and ridge
 // regression. What leaves a peer are its parts of sums.
 package linear
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Rest is what a peer knows of the rows of all others: their number, how long a row is at most, and how large the
-// squares of each column together. All limits that follow are inequalities that hold whatever the rows are.
+// squares of each column together. All limits that follow are inequalities that are true whatever the rows are.
 type Rest struct {
 	Rows    float64   // at most
 	Length  float64   // of a row, at most; +Inf: not known
@@ -65,7 +65,7 @@ func (r *Rest) Learn(all, own hmat.Dense, apart []float64) error {
 	return nil
 }
 
-// SumsLimit returns what Means.Sums of another peer may be, where the others have n[c] rows in column c of P at most,
+// SumsLimit returns what Means.Sums of another peer may be, if the others have n[c] rows in column c of P at most,
 // or one number for all columns, and no number of P is larger than most.
 func (r Rest) SumsLimit(m *Means, n []float64, columns int, most float64) func(i int) comm.Limit {
 	return func(i int) comm.Limit {
