@@ -151,7 +151,7 @@ func (s Layout) LogitHopsOf(r int) int {
 	return s.LogitHops
 }
 
-// Width returns how many columns a round maps the features to: one a class, or one less where the
+// Width returns how many columns a round maps the features to: one a class, or one less if the
 // columns add up to nothing, as residuals of one class a node do.
 func (s Layout) Width(classes int) int {
 	if s.Residual && !s.Multi && !s.Numbers {
@@ -402,7 +402,7 @@ func (s Layout) Prior(n int, shares []float32) mat.Dense {
 // MaxResidual is the largest residual of a node: what its row counts in a sum is bounded.
 const MaxResidual = 4
 
-// Half is between the targets 0 and 1: where a node may have several classes it has those whose
+// Half is between the targets 0 and 1: if a node may have several classes it has those whose
 // logits are above 0.
 const Half = 0.5
 
