@@ -143,7 +143,7 @@ const RealLen = 4
 var realUnits = [RealLen - 1]float64{1 << 40, 1, 1.0 / (1 << 40)}
 
 // PutReal writes x, rounded to a multiple of 2⁻⁴⁰, as whole numbers whose sums over up to 4096
-// peers are the sum of the reals, exactly. The last number is 1 where x is not finite, or not
+// peers are the sum of the reals, exactly. The last number is 1 if x is not finite, or not
 // within ±2⁹⁰.
 func PutReal(v []int64, x float64) {
 	clear(v[:RealLen])
@@ -161,7 +161,7 @@ func PutReal(v []int64, x float64) {
 	}
 }
 
-// Real returns the real number that sums of PutReal stand for: NaN where one of the terms could not
+// Real returns the real number in sums of PutReal: NaN if one of the terms could not
 // be written.
 func Real(v []int64) float64 {
 	if v[RealLen-1] != 0 {

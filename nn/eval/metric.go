@@ -24,7 +24,7 @@ type Metric string
 // (labels.Counts.Metric). What is sent for AUC is an upper bound.
 const Auto Metric = "auto"
 
-// Validate returns an error where m is none of the metrics.
+// Validate returns an error if m is none of the metrics.
 func (m Metric) Validate() error {
 	switch m {
 	case "accuracy", "micro-f1", "macro-f1", "auc", "ap":
@@ -68,7 +68,7 @@ func (m Metric) Fits(k graph.TargetKind) error {
 // OfLinks reports whether m measures nothing but ranks of links.
 func (m Metric) OfLinks() bool { return m == "mrr" || m.hits() > 0 }
 
-// hits returns K of a "hits@K"; 0 where m is another metric.
+// hits returns K of a "hits@K", or 0 if m is another metric.
 func (m Metric) hits() int {
 	text, _ := strings.CutPrefix(string(m), "hits@")
 	k, err := strconv.Atoi(text)
@@ -138,7 +138,7 @@ func (m Metric) Text(x float64) string {
 }
 
 // Within is Text of an AUC or AP that is known to within bound: only the digits that the bound supports, or a range if
-// it is over half a percent. NaN: the bound is not known, and whole percents are shown.
+// it is over half a percent. If bound is NaN it is unknown, and whole percents are shown.
 func (m Metric) Within(x, bound float64) string {
 	if x != x || !m.Ranks() {
 		return m.Text(x)

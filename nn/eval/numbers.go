@@ -111,7 +111,7 @@ func spread(s *[sumsOf]float64, rows float64) float64 {
 	return s[sumAround] - rows*mean*mean
 }
 
-// of returns a metric, the mean over columns; NaN: there are no rows or, of R², the numbers are all the same.
+// of returns a metric, the mean over columns, or NaN if there are no rows or, for R², all numbers are the same.
 func (n *numbers) of(m Metric) float64 {
 	mean := 0.0
 	for c := range n.sums {
@@ -121,7 +121,7 @@ func (n *numbers) of(m Metric) float64 {
 	return mean
 }
 
-// column returns a metric of column c and its standard error, which is NaN where the sums are short.
+// column returns a metric of column c and its standard error, which is NaN if the sums are short.
 func (n *numbers) column(m Metric, c int) (x, err float64) {
 	s, rows, unit := &n.sums[c], float64(n.rows), n.unit[c]
 	if n.rows == 0 {

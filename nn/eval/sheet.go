@@ -344,7 +344,7 @@ func (t *Table) Of(m Metric) float64 {
 	return m.Of(&t.counts)
 }
 
-// Bound returns how far metric m is at most from that over the rows' own scores; NaN: the sheet has no ranking of them.
+// Bound returns how far metric m is at most from its value over the rows' own scores (NaN = the sheet has no ranking).
 func (t *Table) Bound(m Metric) float64 {
 	if m.Ranks() && t.counts.bins == 0 {
 		return math.NaN()
