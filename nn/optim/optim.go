@@ -18,7 +18,7 @@ type Config struct {
 	Momentum float32 `json:"momentum,omitempty"` // sgd: in [0, 1) (0 = none)
 	Beta1    float32 `json:"beta1,omitempty"`    // adam, adamw: in [0, 1) (0 = 0.9)
 	Beta2    float32 `json:"beta2,omitempty"`    // adam, adamw: in [0, 1) (0 = 0.999)
-	Eps      float32 `json:"eps,omitempty"`      // adam, adamw: ≥ 0; 0: 1e-8
+	Eps      float32 `json:"eps,omitempty"`      // adam, adamw: ≥ 0 (0 = 1e-8)
 	// ≥ 0; L2 penalty Decay·w of the gradient (sgd, adam), or w times 1−lr·Decay (adamw)
 	Decay float32 `json:"decay,omitempty"`
 }

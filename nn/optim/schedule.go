@@ -9,7 +9,7 @@ import (
 // along a half cosine (Loshchilov and Hutter, ICLR 2017).
 type Schedule struct {
 	Kind  string `json:"kind,omitempty"`  // "constant", "linear" or "cosine"; "": constant
-	Total int    `json:"total,omitempty"` // steps, ≥ 1; unused and may be 0 where the kind is constant
+	Total int    `json:"total,omitempty"` // steps, ≥ 1; unused and may be 0 if the kind is constant
 }
 
 // Validate returns what is wrong with s, or nil.
