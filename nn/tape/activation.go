@@ -41,7 +41,7 @@ func (a *Activation) Forward(y, x mat.Dense, t *Tape) {
 	a.Keep(y, t)
 }
 
-// Keep does what Forward does where y has been computed.
+// Keep does what Forward does if y has been computed.
 func (a *Activation) Keep(y mat.Dense, t *Tape) { t.Push(Entry{Y: y}) }
 
 // Backward adds to dx the gradient of what Forward took in.

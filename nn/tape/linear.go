@@ -72,7 +72,7 @@ func (l *Linear) Backward(dx, dy mat.Dense, t *Tape) {
 	l.ProductGrad(dx, dy, t)
 }
 
-// Product writes y = x·W, or adds it where add, adds b, if there is one, and applies ReLU where relu.
+// Product writes y = x·W, or adds it if add, adds b, if there is one, and applies ReLU if relu.
 func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *Param, relu bool, t *Tape) {
 	in, out := l.Dims()
 	if y.Rows != x.Rows() || y.Cols != out {
@@ -192,7 +192,7 @@ func pieceRows(x *mat.Sparse, pieces int, t *Tape) []int64 {
 
 type pieceRowPtr []int64
 
-// AddBias adds b, unless it is nil, to every row of y, and applies ReLU where relu.
+// AddBias adds b, unless it is nil, to every row of y, and applies ReLU if relu.
 func AddBias(y mat.Dense, b *Param, relu bool) {
 	if b == nil && !relu {
 		return

@@ -60,7 +60,7 @@ func (s Stack) forward(y mat.Dense, x graph.Features, t *Tape) {
 	Forward(s[len(s)-1], y, x, t)
 }
 
-// Backward runs the operators' backward passes in reverse. Where dx is not wanted, gradients go no
+// Backward runs the operators' backward passes in reverse. If dx is not wanted, gradients go no
 // further down than the first operator with parameters.
 func (s Stack) Backward(dx, dy mat.Dense, t *Tape) {
 	if len(s) == 0 {
