@@ -32,7 +32,7 @@ type Acc struct {
 	edges mat.Dense // mapped columns of the edges; of dacc, their gradient
 	ofDst []rng.Key // keys of attention dropout by destination
 	from  int       // the source that the next band of gradients begins with
-	// sum, stat and norm hold nothing yet; of dacc, the next gradient of sources is written, not added
+	// sum, stat and norm are empty; of dacc, the next gradient of sources is written, not added
 	fresh  bool
 	arg    []int32      // R×width: place of the maximum, counted through the blocks
 	argNow []int32      // the same within one block
@@ -78,7 +78,7 @@ func (a *Acc) room(rows, width int) {
 	a.sum = a.take(0, rows, width)
 }
 
-// Aggregate returns the aggregate where the aggregator keeps it.
+// Aggregate returns the aggregate if the aggregator keeps it.
 func (a *Acc) Aggregate() mat.Dense { return a.sum }
 
 // take returns buffer k as a rows×cols matrix, contents unknown.

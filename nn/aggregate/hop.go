@@ -80,7 +80,7 @@ type HopGrad struct {
 	Grad    mat.Dense // gradient of the near rows, to which this worker adds what others find of them after Near
 	Fresh   bool      // Grad is empty so far, and Near writes it (for a sum, or with WritesGrad)
 	OwnGrad mat.Dense // of the destinations' rows (empty = the first of Grad)
-	Rows    mat.Dense // near rows, which others may read again; empty where NeedsSource is false
+	Rows    mat.Dense // near rows, which others may read again; empty if NeedsSource is false
 
 	acc, dacc *Acc // nil for a sum
 	own       mat.Dense
@@ -88,7 +88,7 @@ type HopGrad struct {
 	t         *tape.Tape
 }
 
-// Begin takes from the tape what the aggregator kept; where Grad has no columns it is not wanted,
+// Begin takes from the tape what the aggregator kept; if Grad has no columns it is not wanted,
 // and nothing follows.
 func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
 	p.t = t

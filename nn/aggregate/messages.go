@@ -47,7 +47,7 @@ const (
 type EdgeBatch struct {
 	Src    mat.Dense // n×width of z: the sources' rows
 	Dst    mat.Dense // n×width of r: the destinations' rows; empty unless ReadsDst
-	Edge   mat.Dense // n×EdgeWidth: the edges' columns; empty where EdgeWidth is 0
+	Edge   mat.Dense // n×EdgeWidth: the edges' columns; empty if EdgeWidth is 0
 	Weight []float32 // of the edges (nil = each is 1)
 	M      mat.Dense // n×Width: the messages
 
