@@ -25,8 +25,8 @@ type BatchNorm struct {
 	sums              []float64 // [2·width] buffer
 	factors           []float32 // [3·width] buffer
 	travel            []float32 // buffer for the sums over workers
-	shared            bool      // the moments are merged from the buffer
-	sharedGrad        bool      // the sums are in the buffer
+	shared            bool      // the moments are merged from the workers' buffer
+	sharedGrad        bool      // the sums are in the workers' buffer
 }
 
 // NewBatchNorm returns a BatchNorm of gain 1, bias 0, and running mean 0 and variance 1.
@@ -72,7 +72,7 @@ func (b *BatchNorm) Moments(x mat.Dense) {
 	b.rows, b.shared = float64(x.Rows), false
 }
 
-// Normalise writes y by the moments, which are merged first where workers share them, and keeps x.
+// Normalise writes y by the moments, which are merged first if workers share them, and keeps x.
 func (b *BatchNorm) Normalise(y, x mat.Dense, t *tape.Tape) {
 	if b.shared {
 		b.merge()

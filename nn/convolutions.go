@@ -97,8 +97,8 @@ type Convolution struct {
 	Edges graph.Norm // the edge weights that it reads
 	Traits
 	Recipe Recipe
-	Bare   Recipe // where nodes have no features, but numbers; zero: Recipe as well
-	Wide   Shared // where nodes have many; zero: Recipe as well
+	Bare   Recipe // for nodes that have numbers instead of features (zero = Recipe)
+	Wide   Shared // for nodes with many features (zero = Recipe)
 
 	Undropped bool // its layers train one after the other without dropout, by default
 
@@ -126,7 +126,7 @@ type Traits struct {
 	Propagates  bool // any layer may have those hops end to end; else only the first, on raw features
 	Heads       bool // it has attention heads: LayerSpec.Heads, Average and AttentionDropout are its settings
 	Typed       bool // it reads typed edges: LayerSpec.Relations and Bases are its settings
-	EdgeColumns bool // it reads the columns of edges, where the graph has any: LayerSpec.EdgeColumns
+	EdgeColumns bool // it reads the columns of edges, if the graph has any: LayerSpec.EdgeColumns
 	First       bool // it is the first of several layers, behind an encoder that aggregates for it
 	LayerWise   bool // it can be trained layer by layer; else only end to end
 	OwnRow      bool // a node's own row has weights that no row of a neighbour shares

@@ -67,7 +67,7 @@ func (s EncoderSpec) Components(classes int) int {
 	return s.Out
 }
 
-// Params returns the components and what makes the columns of classes, or the hidden layer and, where its logits are
+// Params returns the components and what makes the columns of classes, or the hidden layer and, if its logits are
 // handed on, the head.
 func (e *Encoder) Params() []*tape.Param {
 	switch {
@@ -83,7 +83,7 @@ func (e *Encoder) Params() []*tape.Param {
 	return nil
 }
 
-// Reads returns what a model of s reads of the features of nodes: x, or of encoder embedding one column of zeros where
+// Reads returns what a model of s reads of the features of nodes: x, or for encoder embedding one column of zeros if
 // the model is of nodes without features and x is their numbers (graph.Identity).
 func (s Spec) Reads(x graph.Features) graph.Features {
 	if s.Encoder.Kind != "embedding" || s.Features != 1 || x.Cols() == 1 {

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Layer is h = x + Act(Norm(Conv(x))), x after dropout and only where the layer is residual. Its
+// Layer is h = x + Act(Norm(Conv(x))), x after dropout and only if the layer is residual. Its
 // head, which makes logits of h, is applied by the caller: some trainers throw it away.
 type Layer struct {
 	Spec     LayerSpec
@@ -208,8 +208,8 @@ func (l *Layer) Reads(in Input) mat.Dense {
 }
 
 // Forward writes the layer's rows h, R×Spec.Out: R is the block's destinations, or the rows of X
-// where in.G is nil. The head is not applied. In training h and in must stay as they are until
-// Backward, but where X or h can be made again (Again): X's memory, given in.Again, may be h's as
+// if in.G is nil. The head is not applied. In training h and in must stay as they are until
+// Backward, except if X or h can be made again (Again): X's memory, given in.Again, may be h's as
 // well, and others' later. A wrong shape panics.
 func (l *Layer) Forward(h mat.Dense, in Input, t *tape.Tape) {
 	var f Forward
@@ -222,7 +222,7 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *tape.Tape) {
 
 // Backward takes what Forward kept, adds to the parameters' gradients and, unless dx is empty,
 // writes to dx the gradient of the rows of X. Z is a constant. dh is used up. Given in.Again, X is made again
-// where that is needed, and dx, unless it is empty, must be X: its gradient takes its place.
+// if that is needed, and dx, unless it is empty, must be X: its gradient takes its place.
 func (l *Layer) Backward(dx, dh mat.Dense, t *tape.Tape) {
 	var b Backward
 	b.Begin(l, dx, dh, t)

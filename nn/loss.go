@@ -25,7 +25,7 @@ func Loss(grad, logits mat.Dense, labels graph.Labels, weight []float32) (loss, 
 }
 
 // ClassWeights returns what each class weighs, of n labels each: the given weights, or if they are balanced
-// balancedWeights; nil: 1.
+// balancedWeights (nil = 1).
 func ClassWeights(n []float64, balanced bool, given []float32) []float32 {
 	if balanced {
 		return balancedWeights(n)

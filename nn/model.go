@@ -66,7 +66,7 @@ func (m *Model) UpTo(rounds int) *Model {
 }
 
 // Params returns the parameters that inference reads, under unique names: of the encoder, of the
-// layers, and of the heads that are kept (all of them where layers hand on logits, else the last one);
+// layers, and of the heads that are kept (all of them if layers hand on logits, else the last one);
 // then running statistics.
 func (m *Model) Params() []*tape.Param {
 	if m.Closed != nil {

@@ -13,11 +13,11 @@ import (
 )
 
 // Input is what a layer computes on: either a block G with the rows X of its sources (destinations
-// first), or, where the aggregate is computed once, no G but the destinations' rows X and their
+// first), or, if the aggregate is computed once, no G but the destinations' rows X and their
 // aggregate Z.
 type Input struct {
 	G      *graph.CSR // of a layer of R relations, R·D rows for D destinations (graph.Relations)
-	Remote bool       // other workers hold more of the sources: blocks that aggregate.Hop.Add takes in
+	Remote bool       // other workers have more of the sources: blocks that aggregate.Hop.Add takes in
 	EdgeX  mat.Dense  // rows of the edges' columns, which G and the remote blocks number (graph.CSR.Edge)
 	X      graph.Features
 	Z      graph.Features
@@ -71,7 +71,7 @@ type EncoderSpec struct {
 	// width of its output; raw: F, or F+C with Labels; sign: (Hops+1)·F; closed: C
 	Out    int     `json:"out"`
 	Labels float32 `json:"labels,omitempty"` // raw: fraction of the training labels that are inputs of a step, [0, 1)
-	// mlp: width; Out = Hidden, or Classes where LayerOutput is Logits. embedding: width; Out = Hidden
+	// mlp: width; Out = Hidden, or Classes if LayerOutput is Logits. embedding: width; Out = Hidden
 	Hidden  int     `json:"hidden,omitempty"`
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
 
@@ -85,14 +85,14 @@ type LayerSpec struct {
 	Conv string `json:"conv"` // the name of a Convolution
 	In   int    `json:"in"`
 	Out  int    `json:"out"` // width after the convolution, of all concatenated heads
-	// ≥ 1; > 1 where the convolution has hops; sign: the encoder's
+	// ≥ 1; > 1 if the convolution has hops; sign: the encoder's
 	Hops int `json:"hops"`
-	// restart probability, (0, 1], where the convolution restarts
+	// restart probability, (0, 1], if the convolution restarts
 	Alpha       float32 `json:"teleport,omitempty"`
-	Relations   int     `json:"relations,omitempty"`    // of the graph, where the convolution is typed
+	Relations   int     `json:"relations,omitempty"`    // of the graph, if the convolution is typed
 	Bases       int     `json:"bases,omitempty"`        // of the relations' matrices (0 = none)
-	EdgeColumns int     `json:"edge_columns,omitempty"` // of the graph's edges, where the convolution reads them
-	Heads       int     `json:"heads,omitempty"`        // of attention, at least 1 where the convolution has heads
+	EdgeColumns int     `json:"edge_columns,omitempty"` // of the graph's edges, if the convolution reads them
+	Heads       int     `json:"heads,omitempty"`        // of attention, at least 1 if the convolution has heads
 	Average     bool    `json:"average,omitempty"`      // average the heads instead of concatenating
 	Norm        bool    `json:"norm,omitempty"`         // LayerNorm after the convolution
 	// BatchNorm instead; the convolution then ends without a bias
@@ -100,6 +100,6 @@ type LayerSpec struct {
 	Act              string  `json:"act,omitempty"`     // "", "relu", "elu"
 	Dropout          float32 `json:"dropout,omitempty"` // of the input, [0, 1)
 	AttentionDropout float32 `json:"attention_dropout,omitempty"`
-	Residual         bool    `json:"residual,omitempty"` // add x to the output; by a linear map where the widths differ
+	Residual         bool    `json:"residual,omitempty"` // add x to the output; by a linear map if the widths differ
 	Head             []int   `json:"head,omitempty"`     // widths of the head's outputs, the last one C (empty = none)
 }

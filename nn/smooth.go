@@ -38,10 +38,10 @@ func (c CorrectSmooth) Validate() error {
 	return errors.Join(all...)
 }
 
-// Spread is what CorrectSmooth needs of a graph that others hold parts of.
+// Spread is what CorrectSmooth needs of a graph if others have parts of it.
 type Spread struct {
 	Hop func(x mat.Dense) (mat.Dense, error) // S·x of the nodes whose rows x are
-	Sum func(x []float64) error              // makes of x its sum over all who hold a part
+	Sum func(x []float64) error              // makes of x its sum over all sites that have a part
 }
 
 // Apply returns new logits of the nodes whose logits are given, logarithms of shares; class is
