@@ -83,8 +83,8 @@ func Lambdas() []float64 {
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
 	kind, _ := graph.KindNamed(c.Task)
-	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
-	fault := faults(&errs)
+	errs := train.Faults{c.Metric.Fits(kind), c.Rows.Validate()}
+	fault := errs.If
 	one := func(name, got string, of ...string) {
 		fault(!slices.Contains(of, got), "%s must be one of %q (got %q)", name, of, got)
 	}
@@ -118,15 +118,6 @@ func (c Config) Validate() error {
 	}
 	errs = append(errs, c.spec(c.MostRounds()).Validate())
 	return errors.Join(errs...)
-}
-
-// faults returns a function that adds an error to errs where something is bad.
-func faults(errs *[]error) func(bad bool, format string, args ...any) {
-	return func(bad bool, format string, args ...any) {
-		if bad {
-			*errs = append(*errs, fmt.Errorf(format, args...))
-		}
-	}
 }
 
 // numbers reports whether nodes have numbers, not classes.
@@ -188,14 +179,14 @@ func (c Config) RandomBits(peers int, labelled float64) int {
 }
 
 // private returns what is wrong with the privacy of edges.
-func (c Config) private() (errs []error) {
+func (c Config) private() (errs train.Faults) {
 	if c.Epsilon == 0 {
 		return nil
 	}
 	if _, err := c.Edges([32]byte{}); err != nil {
 		errs = append(errs, err)
 	}
-	fault := faults(&errs)
+	fault := errs.If
 	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound "+
 		"on what a row tells", c.Epsilon)
 	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells",

@@ -75,11 +75,7 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 // learnDegrees asks the other workers for the degrees of a's halo, where weights of edges are made of those of both
 // ends.
 func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
-	needed := t.Model.Spec.Encoder.Hops > 0 || t.Model.Spec.CorrectSmooth != nil
-	for _, u := range t.units {
-		needed = needed || u.layer.Edges == graph.GCN
-	}
-	if needed && t.shard.Parts > 1 {
+	if weighs(t.Model) && t.shard.Parts > 1 {
 		a.GraphView, err = t.line.sender.WithDegrees(ctx, a.GraphView)
 	}
 	return err

@@ -8,7 +8,6 @@ package fullbatch
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -52,12 +51,8 @@ func Defaults(spec nn.Spec) Config {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
+	fault := errs.If
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)
 	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are those of "+
 		"every node, also of validation and test nodes; use norm (of each row)")

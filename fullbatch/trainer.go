@@ -61,10 +61,7 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 // New returns the trainer of the worker that holds s. m is the model of c.Spec, made with the same key at every worker;
 // it is changed in place.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if err := c.Fits(s); err != nil {
+	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
 	}
 	steps := tape.New()
@@ -247,9 +244,7 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 		return 0, 0, err
 	}
 	if t.links != nil {
-		ranks, err := t.links.Measure(ctx, t.Model.Decoder, r, t.ID(ofValidation, 0), graph.Val, scores,
-			train.SelectionBins, false)
-		return ranks.All.Of(t.Metric), ranks.All.Loss, err
+		return t.links.Validate(ctx, &t.RunState, t.Model.Decoder, t.ID(ofValidation, 0), scores)
 	}
 	if v.rows != nil {
 		scores = t.pick(scores, v.rows, t.infer)
@@ -290,8 +285,7 @@ func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	t.Scores = scores.Clone()
 	return t.Evaluate(func(split graph.Split) (metric, loss, bound float64, err error) {
 		if t.links != nil {
-			ranks, err := t.links.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, scores)
-			return ranks.All.Of(t.Metric), ranks.All.Loss, 0, err
+			return t.links.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, scores)
 		}
 		return t.Compare(ctx, t.ID(ofResult, int(split)), t.pick(scores, t.split[split], t.infer),
 			t.shard.Labels.Select(t.split[split]), eval.DefaultBins)

@@ -171,19 +171,12 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 
 // faults returns what of s the layers of m cannot be applied to.
 func faults(m *nn.Model, s *shard.Shard) (errs []error) {
+	errs = train.FitsEdges(m.Spec, s)
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if got, must := m.Spec.Reads(s.X).Cols(), m.Spec.Features; got != must {
 		bad("nodes must have %d features, as the model has (got %d)", must, got)
 	} else if s.X.Rows() != s.Owned {
 		bad("features must have a row for each of %d nodes (got %d)", s.Owned, s.X.Rows())
-	}
-	for i, l := range m.Spec.Layers {
-		if got := s.Typed.Count(); l.Relations > 0 && l.Relations != got {
-			bad("edges must have %d relations, as layers[%d] of the model has (got %d)", l.Relations, i, got)
-		}
-		if l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols {
-			bad("edges must have %d columns, as layers[%d] of the model reads (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
-		}
 	}
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 && s.Nodes != int64(m.Spec.Features) {
 		bad("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours "+

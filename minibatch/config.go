@@ -12,7 +12,6 @@ package minibatch
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/sample"
@@ -52,13 +51,9 @@ const maxRoundSteps = 1 << 30
 func (c Config) Validate() error {
 	rates := c.Schedule // over steps, of which the labels say how many there are
 	rates.Total = max(c.Rounds, 1)
-	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(),
+	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(),
 		c.Links.Check(c.Config)}
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	fault := errs.If
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
 	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup,
 		c.Group)

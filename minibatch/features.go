@@ -18,7 +18,7 @@ type features struct {
 	group  *comm.Group
 	sender *train.Sender
 	shard  *shard.Shard
-	dir    *directory
+	dir    *train.Directory
 	input  graph.Features // of own nodes
 	piece  int            // bytes of rows that a peer sends another at once, about
 	place  []int32        // [N] of a node among those of a group, from 1; 0: it is not among them
@@ -166,7 +166,7 @@ func (f *features) ask(ctx context.Context, need [][]int32) (give [][]int32, pie
 		theirs, rest := uint32(0), []byte(nil)
 		if len(b) >= 4 {
 			theirs = binary.LittleEndian.Uint32(b)
-			give[q], rest, err = f.dir.readIDs(b[4:], f.shard.Rank)
+			give[q], rest, err = readIDs(f.dir, b[4:], f.shard.Rank)
 		}
 		if err == nil && (theirs < 1 || theirs > 1<<20 || len(rest) > 0) {
 			err = comm.Refused("a request must have one list and from 1 to %d pieces (got %d, and %d bytes more)",

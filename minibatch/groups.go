@@ -21,12 +21,12 @@ type group struct {
 // groups prepares groups, one while the one before is computed.
 type groups struct {
 	key      rng.Key
-	dir      *directory
-	batch    int // labels of a step
-	steps    int // of an epoch
-	round    int // steps of a round
-	size     int // batches of a group
-	total    int // steps of the run
+	train    []int32 // IDs of the labelled training nodes of all peers, ascending
+	batch    int     // labels of a step
+	steps    int     // of an epoch
+	round    int     // steps of a round
+	size     int     // batches of a group
+	total    int     // steps of the run
 	relay    *relay
 	features *features
 	links    *links.Learner // nil: nodes have labels
@@ -125,7 +125,7 @@ func (p *groups) sample(ctx context.Context, first int) (*group, error) {
 		}
 	} else {
 		if p.epoch != epoch+1 {
-			p.order = p.key.FoldString("batches").Fold(uint64(epoch)).Perm(len(p.dir.train))
+			p.order = p.key.FoldString("batches").Fold(uint64(epoch)).Perm(len(p.train))
 			p.epoch = epoch + 1
 		}
 		for k := range keys {
@@ -157,7 +157,7 @@ func (p *groups) seed(g *group, epoch, step, n int) error {
 // own returns the seeds of a step of the epoch that this peer owns.
 func (p *groups) own(step int) (seeds []int32) {
 	for _, k := range p.order[step*p.batch : min((step+1)*p.batch, len(p.order))] {
-		if id := p.dir.train[k]; int(p.dir.Peer[id]) == p.relay.shard.Rank {
+		if id := p.train[k]; int(p.relay.dir.Peer[id]) == p.relay.shard.Rank {
 			seeds = append(seeds, id)
 		}
 	}

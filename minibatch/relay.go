@@ -18,7 +18,7 @@ import (
 type relay struct {
 	group   *comm.Group
 	shard   *shard.Shard
-	dir     *directory
+	dir     *train.Directory
 	hops    int
 	edges   *sample.InEdges
 	sampler *sample.Sampler
@@ -204,7 +204,7 @@ func appendIDs(b []byte, ids []int32) []byte {
 }
 
 // readIDs takes a list of IDs of a peer's nodes off a message.
-func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err error) {
+func readIDs(d *train.Directory, b []byte, rank int) (ids []int32, rest []byte, err error) {
 	n := uint32(0)
 	if len(b) >= 4 {
 		n, b = binary.LittleEndian.Uint32(b), b[4:]
@@ -231,7 +231,7 @@ func (d *directory) readIDs(b []byte, rank int) (ids []int32, rest []byte, err e
 func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, err error) {
 	for b, key := range keys {
 		var ids []int32
-		if ids, request, err = r.dir.readIDs(request, r.shard.Rank); err != nil {
+		if ids, request, err = readIDs(r.dir, request, r.shard.Rank); err != nil {
 			return nil, err
 		}
 		d := r.draw(b, key, hop, ids)

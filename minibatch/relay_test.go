@@ -20,7 +20,7 @@ func relayOf(t *testing.T) *relay {
 	t.Helper()
 	g := toy(50)
 	s := cut(t, g, 2)[0]
-	d := &directory{Directory: &train.Directory{Peer: make([]uint16, 50), Local: make([]int32, 50)}}
+	d := &train.Directory{Peer: make([]uint16, 50), Local: make([]int32, 50)}
 	for i := range d.Peer {
 		d.Peer[i] = 1
 	}

@@ -3,6 +3,7 @@ package minibatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -50,10 +51,7 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 // New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it
 // is changed in place.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if err := c.Fits(s); err != nil {
+	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
 	}
 	run, err := train.NewEpochs(c.Config, c.Fingerprint(), s, m, m.Params(), nil)
@@ -120,14 +118,14 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var dir *directory
+	var dir *train.Directory
+	var training []int32
 	if t.links != nil {
-		dir = &directory{Directory: t.links.Owners()}
-	} else if dir, err = learnDirectory(ctx, t.Group, t.shard, t.labelled(graph.Train)); err != nil {
+		dir = t.links.Owners()
+	} else if dir, training, err = t.learnOwners(ctx); err != nil {
 		return err
-	}
-	if t.links == nil {
-		seeds = int64(len(dir.train))
+	} else {
+		seeds = int64(len(training))
 	}
 	t.batch = int(min(int64(t.config.BatchSize), seeds))
 	t.steps = int((seeds + int64(t.batch) - 1) / int64(t.batch))
@@ -149,7 +147,7 @@ func (t *Trainer) prepare(ctx context.Context) error {
 		sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges), foreign: t.links != nil,
 		means: slices.Contains([]graph.Norm{graph.GCN, graph.Mean}, t.Model.Layers[0].Edges)}
 	t.groups = &groups{
-		key: t.key, dir: dir, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
+		key: t.key, train: training, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
 		relay: relays, links: t.links,
 		features: &features{group: beside, sender: train.NewSender(beside, t.shard, t.config.Rows), shard: t.shard,
 			dir: dir, input: t.input, piece: pieceLen, place: make([]int32, nodes)},
@@ -211,14 +209,23 @@ func (t *Trainer) settle(ctx context.Context, first *group, took time.Duration) 
 	return nil
 }
 
-// labelled returns the own nodes of a split that have a label, ascending.
-func (t *Trainer) labelled(split graph.Split) (nodes []int32) {
-	for _, i := range t.shard.NodesIn(split) {
+// learnOwners returns who owns which node, and the IDs of the labelled training nodes of all peers, ascending.
+func (t *Trainer) learnOwners(ctx context.Context) (dir *train.Directory, training []int32, err error) {
+	trains := make([]uint8, t.shard.Owned)
+	for _, i := range t.shard.NodesIn(graph.Train) {
 		if t.shard.Labels.Has(int(i)) {
-			nodes = append(nodes, i)
+			trains[i] = 1
 		}
 	}
-	return nodes
+	if dir, err = train.LearnOwners(ctx, t.Group, t.shard, trains, 2); err != nil {
+		return nil, nil, err
+	}
+	for id, is := range dir.Mark {
+		if is == 1 {
+			training = append(training, int32(id))
+		}
+	}
+	return dir, training, nil
 }
 
 // sampledEdges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole
@@ -391,7 +398,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) {
 	own := make([]int32, len(ids))
 	for i, id := range ids {
-		own[i] = t.groups.dir.Local[id]
+		own[i] = t.groups.relay.dir.Local[id]
 	}
 	return nn.Loss(d, logits, t.shard.Labels.Select(own), t.weight)
 }
@@ -409,10 +416,7 @@ func (t *Trainer) validate(ctx context.Context) (val, loss float64, err error) {
 		return 0, 0, err
 	}
 	if t.links != nil {
-		var of train.LinkRanks
-		of, err = t.links.Measure(ctx, t.Model.Decoder, t.Reducer, t.ID(ofValidation, 0), graph.Val, logits,
-			train.SelectionBins, false)
-		val, loss = of.All.Of(t.Metric), of.All.Loss
+		val, loss, err = t.links.Validate(ctx, &t.RunState, t.Model.Decoder, t.ID(ofValidation, 0), logits)
 	} else {
 		val, loss, _, err = t.compare(ctx, t.ID(ofValidation, 0), logits, graph.Val, train.SelectionBins)
 	}
@@ -444,7 +448,6 @@ func (t *Trainer) evaluate(ctx context.Context) error {
 		if t.links == nil {
 			return t.compare(ctx, t.ID(ofResult, int(split)), logits, split, eval.DefaultBins)
 		}
-		ranks, err := t.links.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, logits)
-		return ranks.All.Of(t.Metric), ranks.All.Loss, 0, err
+		return t.links.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, logits)
 	})
 }

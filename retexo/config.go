@@ -7,7 +7,6 @@ package retexo
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
@@ -135,12 +134,8 @@ func (c Config) shape(m *nn.Model) (s train.SnapshotShape) {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate()}
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate()}
+	fault := errs.If
 	fault(c.LocalSteps < 1, "local_steps must be at least 1 (got %d)", c.LocalSteps)
 	fault(c.Exchange == "cover" && c.Inductive,
 		"exchange must be halo or auto with inductive (got cover): the halo's rows serve two graphs")

@@ -2,10 +2,10 @@ package retexo
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Design describes a model that is trained layer by layer in a user's words; Spec turns it into layers. nn.Architecture
@@ -86,12 +86,8 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 }
 
 func (d Design) validate() error {
-	var errs []error
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs train.Faults
+	fault := errs.If
 	fault(d.Encoder != "raw" && d.Encoder != "pca" && d.Encoder != "mlp", "encoder must be raw, pca or mlp (got %q)",
 		d.Encoder)
 	fault(d.Encoder == "pca" && d.Components < 1, "components must be at least 1 with encoder pca (got %d)",

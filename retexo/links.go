@@ -36,12 +36,8 @@ type LinkConfig struct {
 
 // Validate returns all faults at once, or nil.
 func (c LinkConfig) Validate() error {
-	errs := []error{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
+	fault := errs.If
 	fault(!c.Links.Near,
 		"negatives_from must be near with method layer-wise (got all): no rows cross but those of boundary nodes")
 	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca",
@@ -325,13 +321,11 @@ func (t *LinkTrainer) validate(ctx context.Context, k int, last bool) (val, loss
 	}
 	t.infer.Reset()
 	_, z := t.forward(k, t.infer)
-	f, err := t.task.Measure(ctx, t.layers[k].decoder, t.Reducer, t.ID(ofValidation, step), graph.Val, z,
-		train.SelectionBins, false)
-	if err != nil {
-		return 0, 0, err
+	val, loss, err = t.task.Validate(ctx, &t.RunState, t.layers[k].decoder, t.ID(ofValidation, step), z)
+	if err == nil {
+		t.Improve(val, loss)
 	}
-	t.Improve(f.All.Of(t.Metric), f.All.Loss)
-	return f.All.Of(t.Metric), f.All.Loss, nil
+	return val, loss, err
 }
 
 // evaluate reports the final model.
@@ -343,8 +337,7 @@ func (t *LinkTrainer) evaluate(ctx context.Context) error {
 	z := t.rows(last)
 	t.Scores, t.far = z.RowRange(0, t.shard.Owned).Clone(), z.RowRange(t.shard.Owned, z.Rows)
 	return t.Evaluate(func(split graph.Split) (metric, loss, bound float64, err error) {
-		f, err := t.task.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, z)
-		return f.All.Of(t.Metric), f.All.Loss, 0, err
+		return t.task.Rank(ctx, &t.RunState, t.Model.Decoder, t.ID(ofResult, int(split)), split, z)
 	})
 }
 

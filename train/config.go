@@ -56,58 +56,52 @@ var Exchanges = []string{"halo", "cover", "auto"}
 // neither.
 func (c Config) Validate() error {
 	kind := c.Spec.Kind()
-	errs := []error{c.Metric.Fits(kind), c.Rows.Validate()}
-	if c.Balanced && kind == graph.Numbers {
-		errs = append(errs, errors.New("balanced must be false where nodes have numbers (got true): there are "+
-			"no classes to weigh"))
-	}
+	errs := Faults{c.Metric.Fits(kind), c.Rows.Validate()}
+	errs.If(c.Balanced && kind == graph.Numbers, "balanced must be false if nodes have numbers (got true): there are "+
+		"no classes to weigh")
 	errs = append(errs, nn.CheckClassWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
 	least := func(name string, got, bound int) {
-		if got < bound {
-			errs = append(errs, fmt.Errorf("%s must be at least %d (got %d)", name, bound, got))
-		}
+		errs.If(got < bound, "%s must be at least %d (got %d)", name, bound, got)
 	}
 	least("rounds", c.Rounds, 1)
 	least("patience", c.Patience, 0)
 	least("eval_every", c.EvalEvery, 1)
 	least("checkpoint_every", c.Checkpoint, 0)
-	if !slices.Contains(Exchanges, c.Exchange) {
-		errs = append(errs, fmt.Errorf("exchange must be one of %q (got %q)", Exchanges, c.Exchange))
-	}
+	errs.If(!slices.Contains(Exchanges, c.Exchange), "exchange must be one of %q (got %q)", Exchanges, c.Exchange)
 	return errors.Join(errs...)
 }
 
-// Fits reports what of shard s a model of c.Spec cannot be trained on.
-func (c Config) Fits(s *shard.Shard) error {
-	var errs []error
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf("shard %d "+format, append([]any{s.Rank}, args...)...))
-		}
+// Faults are what is wrong with a configuration.
+type Faults []error
+
+// If adds a fault if something is bad.
+func (f *Faults) If(bad bool, format string, args ...any) {
+	if bad {
+		*f = append(*f, fmt.Errorf(format, args...))
 	}
-	fault(c.Spec.Reads(s.X).Cols() != c.Spec.Features, "must have %d features a node, as the model has (got %d)",
-		c.Spec.Features, s.X.Cols())
-	if c.Spec.Kind() == graph.Links {
-		return errors.Join(append(errs, c.fitsEdges(s)...)...)
-	}
-	fault(s.Labels.Classes != c.Spec.Classes, "must have %d classes, as the model has (got %d)", c.Spec.Classes,
-		s.Labels.Classes)
-	fault(s.Labels.Kind() != c.Spec.Kind(), "must have labels for task %s (got %s)", c.Spec.Task, s.Labels.Kind())
-	return errors.Join(append(errs, c.fitsEdges(s)...)...)
 }
 
-// fitsEdges returns what of the edges of s the layers of c.Spec cannot read.
-func (c Config) fitsEdges(s *shard.Shard) (errs []error) {
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf("shard %d "+format, append([]any{s.Rank}, args...)...))
-		}
+// Fits returns why a model of c.Spec cannot be trained on shard s, or nil.
+func (c Config) Fits(s *shard.Shard) error {
+	var errs Faults
+	errs.If(c.Spec.Reads(s.X).Cols() != c.Spec.Features, "shard %d must have %d features a node, as the model has "+
+		"(got %d)", s.Rank, c.Spec.Features, s.X.Cols())
+	if c.Spec.Kind() != graph.Links {
+		errs.If(s.Labels.Classes != c.Spec.Classes, "shard %d must have %d classes, as the model has (got %d)", s.Rank,
+			c.Spec.Classes, s.Labels.Classes)
+		errs.If(s.Labels.Kind() != c.Spec.Kind(), "shard %d must have labels for task %s (got %s)", s.Rank, c.Spec.Task,
+			s.Labels.Kind())
 	}
-	for i, l := range c.Spec.Layers {
-		fault(l.Relations > 0 && l.Relations != s.Typed.Count(), "must have %d relations, as layers[%d] has (got %d)",
-			l.Relations, i, s.Typed.Count())
-		fault(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols,
-			"must have %d columns of edges, as layers[%d] has (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
+	return errors.Join(append(errs, FitsEdges(c.Spec, s)...)...)
+}
+
+// FitsEdges returns why the layers of a model cannot read the edges of s.
+func FitsEdges(m nn.Spec, s *shard.Shard) (errs Faults) {
+	for i, l := range m.Layers {
+		errs.If(l.Relations > 0 && l.Relations != s.Typed.Count(), "edges must have %d relations, as layers[%d] of the "+
+			"model has (got %d)", l.Relations, i, s.Typed.Count())
+		errs.If(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols, "edges must have %d columns, as layers[%d] of the "+
+			"model reads (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
 	}
 	return errs
 }

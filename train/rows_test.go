@@ -235,7 +235,7 @@ func TestFits(t *testing.T) {
 	for _, want := range []string{
 		"shard 1 must have 5 features a node, as the model has (got 4)",
 		"shard 1 must have 2 classes, as the model has (got 3)", "shard 1 must have labels for task multi",
-		"shard 1 must have 6 relations, as layers[0] has (got 0)",
+		"edges must have 6 relations, as layers[0] of the model has (got 0)",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: want %q", err, want)

@@ -71,14 +71,14 @@ func numbersJoint(labelled float64, own graph.Labels) Joint {
 // off bounds the error of a product of two columns, or of a column and a target, in units of their lengths. Over n rows
 // it is λ·√n·2⁻²⁴ with probability 1 − 2exp(−λ²/2) if rounding errors are independent (Higham and Mary, SIAM J. Sci.
 // Comput. 2019); λ is 8. Columns that are as small as Apart are left out.
-func (k Joint) off(n system) float64 {
+func (k Joint) off(n Normal) float64 {
 	eps := (8*math.Sqrt(k.Rows) + 16) * 0x1p-24
 	if k.Apart == 0 {
 		return eps
 	}
 	least := k.Weight
-	for j := k.From; j < n.d; j++ {
-		if v := n.gram(j, j); v > k.small() {
+	for j := k.From; j < n.Columns(); j++ {
+		if v := n.gram[j][j]; v > k.small() {
 			least = min(least, v)
 		}
 	}
@@ -94,53 +94,37 @@ func (k Joint) off(n system) float64 {
 // small is the length of a column, squared, that is left out: beside Apart, or since float32 has no digits for it.
 func (k Joint) small() float64 { return 16*k.Apart + 1e-30 }
 
-// system is normal equations, wherever their numbers lie. Column 0 is the constant.
-type system struct {
-	d     int                        // columns
-	gram  func(i, j int) float64     // i ≥ j
-	cross func(i, class int) float64 // [D×C]
-}
-
-func (n Normal) system() system {
-	return system{n.Columns(), func(i, j int) float64 { return n.gram[i][j] },
-		func(i, class int) float64 { return n.cross[i][class] }}
-}
-
 // Check returns an error that is comm.ErrRefused unless n, of all peers, less own, of this one, may be the normal
 // equations of rows with such targets: weights and targets add up to what is known, the Gram matrix of the other peers
 // is positive semidefinite, and their columns explain no more of a target than there is. Rounding is all that these
 // have to spare.
 func (n Normal) Check(ctx context.Context, own Normal, k Joint) error {
-	return k.checkSystem(ctx, n.system(), own.system())
-}
-
-func (k Joint) checkSystem(ctx context.Context, n, own system) error {
 	eps := k.off(n)
 	if eps >= 1 {
 		return nil // noise hides all
 	}
-	if v := n.gram(0, 0); math.Abs(v-k.Weight) > eps*k.Weight {
+	if v := n.gram[0][0]; math.Abs(v-k.Weight) > eps*k.Weight {
 		return comm.Refused("the weights of all training nodes must add up to %.6g (got %.6g)", k.Weight, v)
 	}
 	for c := range k.Squares {
-		if v := n.cross(0, c); k.Numbers && math.Abs(v) > eps*k.Weight {
+		if v := n.cross[0][c]; k.Numbers && math.Abs(v) > eps*k.Weight {
 			return comm.Refused("the standardised targets of column %d must add up to 0 (got %.6g)", c, v)
 		} else if k.Numbers {
 			continue
 		}
-		if v := n.cross(0, c); math.Abs(v-k.Squares[c]) > eps*k.Weight {
+		if v := n.cross[0][c]; math.Abs(v-k.Squares[c]) > eps*k.Weight {
 			return comm.Refused("the labels of class %d must add up to %.6g (got %.6g)", c, k.Squares[c], v)
 		}
 	}
-	for j := range n.d {
-		if !k.Exclusive || n.gram(j, j) < k.small() {
+	for j := range n.Columns() {
+		if !k.Exclusive || n.gram[j][j] < k.small() {
 			continue
 		}
-		all, most := 0.0, eps*math.Sqrt(k.Weight*n.gram(j, j))*float64(len(k.Squares)+1)
+		all, most := 0.0, eps*math.Sqrt(k.Weight*n.gram[j][j])*float64(len(k.Squares)+1)
 		for c := range k.Squares {
-			all += n.cross(j, c)
+			all += n.cross[j][c]
 		}
-		if v := n.gram(j, 0); !(math.Abs(all-v) <= most) {
+		if v := n.gram[j][0]; !(math.Abs(all-v) <= most) {
 			return comm.Refused("the products of column %d with all labels must add up to %.6g, that with the "+
 				"constant (got %.6g)", j, v, all)
 		}
@@ -150,11 +134,11 @@ func (k Joint) checkSystem(ctx context.Context, n, own system) error {
 
 // definite checks the Gram matrix of the other peers, and how much of each target their columns explain. Both are in
 // units of the lengths that columns and targets have over all peers, in which a sum is off by less than eps.
-func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
-	d, c := n.d, len(k.Squares)
+func (k Joint) definite(ctx context.Context, n, own Normal, eps float64) error {
+	d, c := n.Columns(), len(k.Squares)
 	inverse := make([]float64, d)
 	for j := range d {
-		if v := n.gram(j, j); v > k.small() {
+		if v := n.gram[j][j]; v > k.small() {
 			inverse[j] = 1 / math.Sqrt(v)
 		}
 	}
@@ -163,16 +147,16 @@ func (k Joint) definite(ctx context.Context, n, own system, eps float64) error {
 	cross := blas64.General{Rows: d, Cols: c, Stride: c, Data: make([]float64, d*c)}
 	for i := range d {
 		for j := i; j < d; j++ {
-			a.Data[i*d+j] = (n.gram(j, i) - own.gram(j, i)) * inverse[i] * inverse[j]
+			a.Data[i*d+j] = (n.gram[j][i] - own.gram[j][i]) * inverse[i] * inverse[j]
 		}
 		if v := a.Data[i*d+i]; v < -2*eps {
 			return comm.Refused("the Gram matrix's diagonal at the other peers must be at least 0 (got %.6g)",
-				v*n.gram(i, i))
+				v*n.gram[i][i])
 		}
 		a.Data[i*d+i] += ridge
 		for o := range c {
 			if s := k.Squares[o]; s > 0 {
-				cross.Data[i*c+o] = (n.cross(i, o) - own.cross(i, o)) * inverse[i] / math.Sqrt(s)
+				cross.Data[i*c+o] = (n.cross[i][o] - own.cross[i][o]) * inverse[i] / math.Sqrt(s)
 			}
 		}
 	}

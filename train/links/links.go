@@ -52,12 +52,8 @@ func (c Config) Validate() error {
 
 // Check returns what of a trainer's configuration c does not fit, or nil; c may be nil.
 func (c *Config) Check(of train.Config) error {
-	var errs []error
-	fault := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs train.Faults
+	fault := errs.If
 	fault((c != nil) != (of.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)",
 		c != nil, of.Spec.Decoder != nil)
 	if c != nil {
@@ -291,9 +287,17 @@ func (t *Learner) Learn(ctx context.Context, by *nn.Decoder, epoch int, dz, z ma
 	return loss, t.back(ctx, e, dz, d, what)
 }
 
-// Rank is Measure of the final model of a run, each relation apart. The run keeps the ranks.
+// Validate returns the metric of a run, and the loss, over the links of all peers that validate, as Measure does.
+func (t *Learner) Validate(ctx context.Context, run *train.RunState, by *nn.Decoder, id comm.ReduceID,
+	z mat.Dense) (metric, loss float64, err error) {
+	found, err := t.Measure(ctx, by, run.Reducer, id, graph.Val, z, train.SelectionBins, false)
+	return found.All.Of(run.Metric), found.All.Loss, err
+}
+
+// Rank is Measure of the final model of a run, each relation apart. The run keeps the ranks. An error of the metric is
+// not bounded: bound is 0.
 func (t *Learner) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder, id comm.ReduceID, split graph.Split,
-	z mat.Dense) (train.LinkRanks, error) {
+	z mat.Dense) (metric, loss, bound float64, err error) {
 	found, err := t.Measure(ctx, by, run.Reducer, id, split, z, eval.DefaultBins, true)
 	if err == nil && split == graph.Test {
 		found.Common, found.AdamicAdar, err = t.Known(split)
@@ -304,7 +308,7 @@ func (t *Learner) Rank(ctx context.Context, run *train.RunState, by *nn.Decoder,
 		}
 		run.Links[split] = found
 	}
-	return found, err
+	return found.All.Of(run.Metric), found.All.Loss, 0, err
 }
 
 // Measure ranks the links of a split, of all peers, by own rows z of each. Apart, it does so of each relation.
