@@ -232,16 +232,16 @@ func TestLinksInterrupted(t *testing.T) {
 func TestLinksRefused(t *testing.T) {
 	g := linkedToy()
 	for must, set := range map[string]func(c *LinkConfig){
-		"negatives_from must be near":        func(c *LinkConfig) { c.Links.Near = false },
-		"encoder must be raw or pca":         func(c *LinkConfig) { c.Spec.Encoder.Kind = "mlp" },
-		"model must be gcn, sage or gin":     func(c *LinkConfig) { c.Spec.Layers[1].Conv = "gat" },
-		"exchange must be halo or auto":      func(c *LinkConfig) { c.Exchange = "cover" },
-		"pca_passes must be at least 1":      func(c *LinkConfig) { c.Spec.Encoder.Kind, c.PCAPasses = "pca", 0 },
-		"inductive must be false":            func(c *LinkConfig) { c.Inductive = true },
-		"layers must be at least 1":          func(c *LinkConfig) { c.Spec.Layers = nil },
-		"layer_output must be hidden":        func(c *LinkConfig) { c.Spec.LayerOutput = "logits" },
-		"sums must be auto, int16, int8":     func(c *LinkConfig) { c.Sums = "int3" },
-		"links and a decoder must be given ": func(c *LinkConfig) { c.Spec.Decoder = nil },
+		"negatives_from must be near":              func(c *LinkConfig) { c.Links.Near = false },
+		"encoder must be raw or pca":               func(c *LinkConfig) { c.Spec.Encoder.Kind = "mlp" },
+		"model must be gcn, sage, sage-sum or gin": func(c *LinkConfig) { c.Spec.Layers[1].Conv = "gat" },
+		"exchange must be halo or auto":            func(c *LinkConfig) { c.Exchange = "cover" },
+		"pca_passes must be at least 1":            func(c *LinkConfig) { c.Spec.Encoder.Kind, c.PCAPasses = "pca", 0 },
+		"inductive must be false":                  func(c *LinkConfig) { c.Inductive = true },
+		"layers must be at least 1":                func(c *LinkConfig) { c.Spec.Layers = nil },
+		"layer_output must be hidden":              func(c *LinkConfig) { c.Spec.LayerOutput = "logits" },
+		"sums must be auto, int16, int8":           func(c *LinkConfig) { c.Sums = "int3" },
+		"links and a decoder must be given ":       func(c *LinkConfig) { c.Spec.Decoder = nil },
 	} {
 		c := linkConfig(t, "sage", "dot", g, nil)
 		c.Spec.Layers = slices.Clone(c.Spec.Layers)
