@@ -34,7 +34,7 @@ func TestAdvice(t *testing.T) {
 		{"method: layer-wise; encoder: pca:20; rounds: 5000; task: links", classes, ""},
 		{"method: layer-wise; encoder: pca:20; rounds: 5000; peers: 1", classes, ""},
 		{"method: full-batch", classes, ""},
-		{"method: full-batch", &numbers, mixes + "|sage, sage-pool, gine keep"},
+		{"method: full-batch", &numbers, mixes + "|sage, sage-sum, sage-pool, gine keep"},
 		{"method: full-batch; model: gin", &numbers, "model gin " + mixes},
 		{"method: full-batch; residual: true", &numbers, ""},
 		{"method: full-batch; model: sage", &numbers, ""},

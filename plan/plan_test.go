@@ -185,14 +185,14 @@ func TestFanouts(t *testing.T) {
 		}
 	}
 	for want, set := range map[string]func(p *Plan){
-		"a number for each of 2 layers (got 3)":           func(p *Plan) { p.MiniBatch.Fanouts = []int{1, 2, 3} },
-		"fanouts must be":                                 func(p *Plan) { p.MiniBatch.Fanouts = []int{-2} },
-		"must be -1 (all) or":                             func(p *Plan) { p.MiniBatch.Fanouts = []int{0} },
-		"batch_size must be":                              func(p *Plan) { p.MiniBatch.BatchSize = 0 },
-		"norm must be none or layer":                      func(p *Plan) { p.Joint().Norm = "batch" },
-		"model must be gcn, sage, sage-pool, gat":         func(p *Plan) { p.Gradient().Model = "appnp" },
-		"full_batch must be empty with method mini-batch": func(p *Plan) { p.FullBatch.CorrectSmooth = 3 },
-		"layer_wise must be empty with method mini-batch": func(p *Plan) { p.LayerWise.Encoder = Encoder{Kind: "mlp"} },
+		"a number for each of 2 layers (got 3)":             func(p *Plan) { p.MiniBatch.Fanouts = []int{1, 2, 3} },
+		"fanouts must be":                                   func(p *Plan) { p.MiniBatch.Fanouts = []int{-2} },
+		"must be -1 (all) or":                               func(p *Plan) { p.MiniBatch.Fanouts = []int{0} },
+		"batch_size must be":                                func(p *Plan) { p.MiniBatch.BatchSize = 0 },
+		"norm must be none or layer":                        func(p *Plan) { p.Joint().Norm = "batch" },
+		"model must be gcn, sage, sage-sum, sage-pool, gat": func(p *Plan) { p.Gradient().Model = "appnp" },
+		"full_batch must be empty with method mini-batch":   func(p *Plan) { p.FullBatch.CorrectSmooth = 3 },
+		"layer_wise must be empty with method mini-batch":   func(p *Plan) { p.LayerWise.Encoder = Encoder{Kind: "mlp"} },
 	} {
 		p := Defaults(MiniBatch, "")
 		set(&p)
@@ -266,7 +266,7 @@ func TestUnread(t *testing.T) {
 		{"method: mini-batch\nexchange: cover",
 			"exchange: unknown setting of mini-batch; it belongs to class-means, layer-wise and full-batch"},
 		{"method: full-batch\npeers: 1\nmodel: mlp\nhops: 2",
-			"hops applies only to model gcn, sage, gin, appnp or sign (got model mlp)"},
+			"hops applies only to model gcn, sage, sage-sum, gin, appnp or sign (got model mlp)"},
 	} {
 		p, err := Read(sections(c.given), nil, nil)
 		if err == nil {

@@ -138,7 +138,7 @@ func TestModelsThatNeedMore(t *testing.T) {
 	for want, args := range map[string][]string{
 		"model rgcn needs typed edges": {"--data", sites(t), "--method",
 			"full-batch", "--peers", "1", "--model", "rgcn"},
-		"model must be gcn, sage, sage-pool, gat, gatv2, gin": {"--data", typedSites(t),
+		"model must be gcn, sage, sage-sum, sage-pool, gat, gatv2, gin": {"--data", typedSites(t),
 			"--method", "layer-wise", "--model", "rgcn"},
 		"norm: unknown setting of layer-wise; it belongs to full-batch and mini-batch": {"--data", sites(t), "--method",
 			"layer-wise", "--norm", "batch"},
