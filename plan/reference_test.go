@@ -76,9 +76,9 @@ func settingsPage(texts map[string]string) []byte {
 		"```yaml\nmethod: layer-wise\nseed: 3\nlayer_wise:\n  rounds: 50\n  model: sage\n```\n\n")
 	wrap(&b, "", "The flag of a setting has dashes instead of underscores, as `--local-steps 4`, and overrides the "+
 		"file. A plan with a setting of another method is refused. So is one that the run does not read, unless it "+
-		"has its default. Settings in a section `experimental:` may change in any version; the comments of `plan.Plan` "+
-		"describe them. *Train* marks settings of `heddle train`, *join* settings of `peer join`, and *site* settings "+
-		"that each site chooses by itself, outside a plan with members.")
+		"has its default. Settings in a section `experimental:` may change in any version; the comments of "+
+		"`plan.Plan` describe them. *Train* marks settings of `heddle train`, *join* settings of `peer join`, and "+
+		"*site* settings that each site chooses by itself, outside a plan with members.")
 	var groups []string
 	members := map[string][]sharedSetting{}
 	for _, method := range Methods() {
@@ -111,8 +111,8 @@ func settingsPage(texts map[string]string) []byte {
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", one.of.Name, one.values(), one.defaults(), one.meaning())
 		}
 		if members[title][0].of.section == "" {
-			b.WriteString("| `members` | list | none | sites in order, as `heddle plan` writes them: `name`, `id` " +
-				"(as `heddle init` prints it), `addresses` |\n")
+			b.WriteString("| `members` | list | none | sites, as `heddle plan` writes them, the first with part 0: " +
+				"`name`, `id` (as `heddle init` prints it), `addresses` |\n")
 		}
 		b.WriteString("\n")
 		for _, one := range members[title] {
