@@ -64,13 +64,16 @@ func (m *meeting) run() (*shard.Shard, error) {
 		return nil, fmt.Errorf("there must be a site name for each of the %d peers, and number %d must be %q (got %q)",
 			g.Size(), g.Rank(), c.Tables.cfg.Here, c.Sites)
 	}
-	m.phase("columns")
+	if c.Phase == nil {
+		c.Phase = func(string) {}
+	}
+	c.Phase("columns")
 	err := m.encoding()
 	if err != nil {
 		return nil, err
 	}
 	m.edges = m.encoded.Relations()
-	m.phase("features and edges")
+	c.Phase("features and edges")
 	if err = c.Tables.unsent(m.encoded); err == nil {
 		m.reading, err = c.Tables.read(m.encoded)
 	}
@@ -85,7 +88,7 @@ func (m *meeting) run() (*shard.Shard, error) {
 	if err := m.number(); err != nil {
 		return nil, err
 	}
-	m.phase("neighbours")
+	c.Phase("neighbours")
 	ends, err := m.cross(m.reading.edges)
 	if err != nil {
 		return nil, err
@@ -129,12 +132,6 @@ func (m *meeting) facts(s *shard.Shard) (f *table.Facts, err error) {
 		f.Sites = append(f.Sites, table.NodeCount{Name: name, Nodes: m.nodes(q)})
 	}
 	return f, nil
-}
-
-func (m *meeting) phase(name string) {
-	if m.c.Phase != nil {
-		m.c.Phase(name)
-	}
 }
 
 // tell sends b to all and returns what each site sent, with b of this one.

@@ -87,15 +87,15 @@ func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 			return nil, m.blame(q, err)
 		}
 		if wide := m.edges.EdgeWidth(); wide > 0 {
-			out[q].settle(m.edges, wide, m.g.Rank() < q)
+			out[q].unite(m.edges, wide, m.g.Rank() < q)
 		}
 	}
 	return out, nil
 }
 
-// settle makes one edge of those that both sites list, with the larger of each column and of the weights,
+// unite makes one edge of two that both sites list, with the larger of each column and of the weights,
 // in an order that is the same at both: relation after relation.
-func (e *ends) settle(by *dataset.Encoding, wide int, lower bool) {
+func (e *ends) unite(by *dataset.Encoding, wide int, lower bool) {
 	count := int32(max(1, len(by.Relations)))
 	key := func(k int32) [4]int32 {
 		a, b, kind := e.here[k], e.there[k], int32(0)

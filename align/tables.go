@@ -145,43 +145,22 @@ func (n *nodeTable) open() (err error) {
 	return err
 }
 
-// encoding returns the encoding of the table by what this site knows without the others.
-func (n *nodeTable) encoding() *dataset.Encoding {
-	e := n.ImportConfig.Encoding()
-	e.Classes, e.Relations = n.profile.Classes, n.profile.Relations
-	for _, p := range n.profile.Columns {
-		e.Columns = append(e.Columns, p.Column)
-	}
-	e.EdgeColumns = features(n.profile.Edges)
-	return &e
-}
-
-// features returns the columns that this site would make features without the others.
-func features(found []dataset.ColumnProfile) (columns []table.Column) {
-	for _, p := range found {
-		if p.Kind != table.Ignored {
-			columns = append(columns, p.Column)
-		}
-	}
-	return columns
-}
-
 // alone returns what this site's tables would become without the others.
 func (t *Tables) alone() *typed.Encodings {
 	if t.like != nil {
 		return nil
 	}
 	if t.names.Untyped() {
-		return typed.One(t.nodes[0].encoding())
+		return typed.One(t.nodes[0].profile.Encoding())
 	}
 	e := *t.names
 	e.Nodes, e.Edges = slices.Clone(e.Nodes), slices.Clone(e.Edges)
 	for k := range t.nodes {
-		e.Nodes[k].Of = t.nodes[k].encoding()
+		e.Nodes[k].Of = t.nodes[k].profile.Encoding()
 	}
 	for k := range t.edges {
 		e.Edges[k].Of = typed.EdgeRoles(t.edges[k].ImportConfig)
-		e.Edges[k].Of.EdgeColumns = features(t.edges[k].profile)
+		e.Edges[k].Of.EdgeColumns = dataset.EdgeFeatures(t.edges[k].profile)
 	}
 	return &e
 }

@@ -102,11 +102,11 @@ func (b *bank) accounts() string {
 	var t strings.Builder
 	t.WriteString("account;holder;born;opened;balance;branch;region;note;chargebacks;fraud\n")
 	for i, fraud := range b.fraud {
-		from, notes, back, label := 2004, usual, 0, "no"
+		from, notes, strange, back, label := 2004, usual, 0.08, 0, "no"
 		if fraud {
-			from, back, label = 2014, 1+int(b.unit("back", i)*3), "yes"
+			from, strange, back, label = 2014, 0.45, 1+int(b.unit("back", i)*3), "yes"
 		}
-		if b.unit("odd", i) < map[bool]float64{false: 0.08, true: 0.45}[fraud] {
+		if b.unit("odd", i) < strange {
 			notes = odd
 		}
 		balance := money(100 + 9000*b.unit("balance", i)*b.unit("poor", i))

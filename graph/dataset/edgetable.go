@@ -312,18 +312,25 @@ func (c ImportConfig) ProfileEdges() (columns []ColumnProfile, err error) {
 	return columns, nil
 }
 
-// EdgeFeatures returns what the edge columns that ProfileEdges found become.
-func (c ImportConfig) EdgeFeatures(found []ColumnProfile) (columns []table.Column, err error) {
+// EdgeFeatures returns the edge columns that become features, among those that ProfileEdges found.
+func EdgeFeatures(found []ColumnProfile) (columns []table.Column) {
 	for _, of := range found {
-		switch {
-		case of.Kind != table.Ignored:
+		if of.Kind != table.Ignored {
 			columns = append(columns, of.Column)
-		case c.EdgeColumns[0] != allColumns:
-			return nil, fmt.Errorf("%s: edge column %s makes no feature: %s; %s:categorical keeps it", c.Edges,
-				of.Name, of.Why, of.Name)
 		}
 	}
-	return columns, nil
+	return columns
+}
+
+// CheckEdges refuses an edge column that the user names and that makes no feature.
+func (c ImportConfig) CheckEdges(found []ColumnProfile) error {
+	for _, of := range found {
+		if of.Kind == table.Ignored && c.EdgeColumns[0] != allColumns {
+			return fmt.Errorf("%s: edge column %s makes no feature: %s; %[2]s:categorical keeps it", c.Edges, of.Name,
+				of.Why)
+		}
+	}
+	return nil
 }
 
 // allColumns means every column of a table of edges that has no role.

@@ -86,7 +86,7 @@ func (c ImportConfig) Encoding() Encoding {
 
 // Local returns the encoding that Import makes of the tables.
 func (p *Profile) Local() (*Encoding, error) {
-	e, c := p.Config.Encoding(), &p.Config
+	e, c := p.Encoding(), &p.Config
 	e.Missing = c.Format.Missing // at a site of several its own affair
 	if c.Label != "" {
 		if p.labelled == 0 {
@@ -100,15 +100,18 @@ func (p *Profile) Local() (*Encoding, error) {
 			return nil, fmt.Errorf("%s: column %s must have at least two classes (got %s only)", c.Nodes,
 				c.Label, p.Classes[0])
 		}
-		e.Classes = p.Classes
 	}
+	return e, c.CheckEdges(p.Edges)
+}
+
+// Encoding returns what Local does, without its checks.
+func (p *Profile) Encoding() *Encoding {
+	e := p.Config.Encoding()
+	e.Classes, e.Relations, e.EdgeColumns = p.Classes, p.Relations, EdgeFeatures(p.Edges)
 	for _, one := range p.Columns {
 		e.Columns = append(e.Columns, one.Column)
 	}
-	e.Relations = p.Relations
-	var err error
-	e.EdgeColumns, err = c.EdgeFeatures(p.Edges)
-	return &e, err
+	return &e
 }
 
 // scanned is what one pass over a table of nodes finds.

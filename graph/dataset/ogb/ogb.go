@@ -413,23 +413,13 @@ func (o *set) binaryLabels(n int) error {
 	if err != nil {
 		return err
 	}
-	want := []int{n, -1}[:min(2, max(1, len(h.Shape)))]
-	var v []float32
-	if strings.HasPrefix(h.Descr, "<f") {
-		v, _, err = npy.Read[float32](a, "node_label", want...)
-	} else {
-		var ints []int32
-		ints, _, err = npy.Read[int32](a, "node_label", want...)
-		for _, c := range ints {
-			v = append(v, float32(c))
-		}
-	}
+	v, shape, err := npy.Read[float32](a, "node_label", []int{n, -1}[:min(2, max(1, len(h.Shape)))]...)
 	if err != nil {
 		return err
 	}
 	columns := 1
-	if len(h.Shape) == 2 {
-		columns = h.Shape[1]
+	if len(shape) == 2 {
+		columns = shape[1]
 	}
 	if err := o.label(v, columns, n, 0); err != nil {
 		return a.Fault("node_label", err)

@@ -166,8 +166,10 @@ func (c *Column) Encode(t *Table, cell string, put func(at int, v float64)) (kno
 	if c.Kind == Age {
 		return true, nil
 	}
-	cycles := d.cycles()
-	for k, share := range cycles[:map[bool]int{false: 2, true: 3}[c.Clock]] {
+	for k, share := range d.cycles() {
+		if k == 2 && !c.Clock {
+			break
+		}
 		sin, cos := math.Sincos(2 * math.Pi * share)
 		put(1+2*k, sin)
 		put(2+2*k, cos)

@@ -30,15 +30,12 @@ type Format struct {
 
 // Validate reports every field that is out of its bounds, or nil.
 func (f Format) Validate() error {
-	var faults []error
-	if _, err := f.comma(','); err != nil {
-		faults = append(faults, err)
-	}
+	_, err := f.comma(',')
 	if f.Charset != "" && f.Charset != "auto" && charsets[f.Charset] == nil {
-		faults = append(faults,
+		err = errors.Join(err,
 			fmt.Errorf("encoding must be auto, utf-8, latin1, windows-1252 or utf-16 (got %q)", f.Charset))
 	}
-	return errors.Join(faults...)
+	return err
 }
 
 // comma returns the delimiter, or usual if the format has none.

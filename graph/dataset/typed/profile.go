@@ -48,9 +48,10 @@ func (r *tablesReader) profile() error {
 		if err != nil {
 			return err
 		}
-		if e.Of.EdgeColumns, err = c.EdgeFeatures(found); err != nil {
+		if err := c.CheckEdges(found); err != nil {
 			return err
 		}
+		e.Of.EdgeColumns = dataset.EdgeFeatures(found)
 		r.edgeProfiles = append(r.edgeProfiles, found)
 	}
 	return nil
