@@ -27,9 +27,9 @@ func Distance(x, y []float32) float64 {
 	return math.Sqrt(apart / max(xx, yy))
 }
 
-// TakeOfMost makes weights, which every peer has worked out by itself, at every peer those of the first of the most
-// peers that have the same digest of them, and returns its rank and the largest Distance to this peer's; −1 where all
-// digests are the same. Weights that are further apart than MostApart are a *comm.PeerError of that rank.
+// TakeOfMost replaces the weights, which every peer has computed by itself, by the first ones with the most frequent
+// digest. It returns the rank from which they come, −1 if all digests are the same, and the largest Distance to this
+// peer's weights. Weights that differ by more than MostApart are a *comm.PeerError of that rank.
 func TakeOfMost(ctx context.Context, g *comm.Group, digests [][]byte,
 	weights [][]float32) (from int, distance float64, err error) {
 	most := 0

@@ -89,7 +89,7 @@ func (a *Approval) fault(what, name, got string) error {
 // Rows implements comm.Approval.
 func (a *Approval) Rows(door comm.Door, name string, bytes func(q int) int) error {
 	if door != comm.Halo {
-		return nil // the rest says nothing of a node
+		return nil // the rest reveals nothing about a node
 	}
 	most := 0
 	ok := a.take(name, func(one *allowance) bool {

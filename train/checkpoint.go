@@ -17,12 +17,12 @@ type Checkpoint struct {
 	Sent comm.Counts // by this peer so far
 
 	// What else the trainer needs, such as rows. Names of arrays have a slash in them.
-	Header json.RawMessage // nil: nothing
+	Header json.RawMessage // (nil = nothing)
 	F32    map[string][]float32
 	I64    map[string][]int64
 }
 
-// Dense returns the array of that name as a matrix; ok is false where there is none of that size.
+// Dense returns the array of that name as a matrix; ok is false unless there is one of that size.
 func (c *Checkpoint) Dense(name string, rows, cols int) (m mat.Dense, ok bool) {
 	x, ok := c.F32[name]
 	if !ok || len(x) != rows*cols {
@@ -79,8 +79,8 @@ func (p Participant) restore(seq uint64) (*Checkpoint, error) {
 	return p.readCheckpoint(s)
 }
 
-// newest returns the newest checkpoint that can be read, nil where there is none. One of another run is an error:
-// continuing would overwrite it.
+// newest returns the newest checkpoint that can be read, or nil. A checkpoint of another run is an error, because this
+// run would overwrite it.
 func (p Participant) newest() (*Checkpoint, error) {
 	_, newest, err := p.readable()
 	return newest, err

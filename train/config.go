@@ -1,5 +1,5 @@
-// Package train holds what the trainers share: the base configuration, what a run reports while it goes on and what it
-// measured in the end.
+// Package train is what the trainers share: the base configuration, the events of a run, its state and checkpoints, and
+// the results that it returns.
 package train
 
 import (
@@ -25,31 +25,31 @@ type Config struct {
 	Spec nn.Spec `json:"spec"`
 
 	Rounds    int            `json:"rounds"`     // maximum number of rounds of a stage; at least 1
-	Patience  int            `json:"patience"`   // rounds without a better validation metric that end a stage; 0: never
+	Patience  int            `json:"patience"`   // rounds without better validation that end a stage (0 = never)
 	EvalEvery int            `json:"eval_every"` // rounds between two validations; at least 1
 	Metric    eval.Metric    `json:"metric"`     // selects the best state of a stage
 	Optimizer optim.Config   `json:"optimizer"`
 	Schedule  optim.Schedule `json:"schedule"` // of the learning rate over the steps of a stage
 	// weights each class by the inverse of its frequency among the training labels
 	Balanced bool `json:"balanced"`
-	// [C] what a label of each class counts in the loss; nil: all alike, or as Balanced says.
+	// [C] weight of a label of each class in the loss (nil = equal, or Balanced)
 	ClassWeights []float32 `json:"class_weights,omitempty"`
 	Positive     int       `json:"positive,omitempty"` // Draw.Positive
 	// validation and test nodes and their edges are absent from training
 	Inductive bool `json:"inductive"`
 
-	// SHA-256 of the model file whose parameters training starts from; empty: they are drawn
+	// SHA-256 of the model file whose parameters training starts from (empty = random parameters)
 	Init string `json:"init,omitempty"`
 
-	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that travel between peers
+	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that are sent
 	Exchange string      `json:"exchange"`      // one of Exchanges
 
-	Checkpoint int `json:"-"` // rounds between two checkpoints; 0: none during a stage
+	Checkpoint int `json:"-"` // rounds between two checkpoints (0 = none during a stage)
 }
 
-// Exchanges are the ways in which a layer receives its inputs from other peers: "halo" sends rows, "cover" sends the
-// smallest set of rows and partial sums wherever a layer sums rows, "auto" does the same where it takes fewer bytes,
-// including those of agreeing on the cover.
+// Exchanges are the ways in which a layer receives its inputs from other peers: "halo" sends rows; "cover" sends the
+// smallest set of rows and partial sums to each layer that sums rows; "auto" does the same if it takes fewer bytes,
+// including the messages that agree on the cover.
 var Exchanges = []string{"halo", "cover", "auto"}
 
 // Validate returns all faults at once, or nil. The optimizer and the schedule are not checked: a solver may need
@@ -109,7 +109,7 @@ func FitsEdges(m nn.Spec, s *shard.Shard) (errs Faults) {
 // LastRound reports whether the state of the last round is taken, whatever validates.
 func (c Config) LastRound() bool { return c.EvalEvery >= c.Rounds }
 
-// Draw returns which training nodes validate where none are marked for it.
+// Draw returns which training nodes validate if the data marks no validation nodes.
 func (c Config) Draw() Draw {
 	return Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
 }

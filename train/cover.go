@@ -12,8 +12,8 @@ import (
 )
 
 // Covers is what peers have agreed to send one another for a layer that sums rows. An edge between two peers needs
-// either the row of its source or the sum of its destination over the rows of the source's owner; the smallest set of
-// both (shard.Cover) travels in place of all rows. A nil cover stands for all rows.
+// either the row of its source or the sum of its destination over the rows of the source's owner. Owners send the
+// smallest set of rows and sums that serves all edges (shard.Cover). A nil cover means all rows.
 type Covers struct {
 	Give []*shard.Cover // [Parts] of the rows that each peer would be sent
 	Take []*shard.Cover // [Parts] of the rows that each peer would send
@@ -21,9 +21,9 @@ type Covers struct {
 	choose bool // whether sparse rows are sent instead of sums if they take no more bytes
 }
 
-// AgreeCovers asks every peer for a cover where that is worth it. edges returns the edges that read the rows of peer q,
-// which are their sources; give[q] is how many rows peer q would read of this one. worth tells whether to send so many
-// rows fewer is worth a message of so many bytes now.
+// AgreeCovers asks other peers for covers. edges returns the edges from peer q's rows, which are their sources; give[q]
+// is how many rows of this peer q would read. The last argument reports whether saving `fewer` rows justifies a request
+// of `bytes` bytes now.
 func (s *Sender) AgreeCovers(ctx context.Context, what string, give []int, edges func(q int) *graph.CSR,
 	worth func(fewer, bytes int) bool) (*Covers, error) {
 	c := &Covers{Take: make([]*shard.Cover, len(give))}
@@ -70,8 +70,8 @@ func (c *Covers) WithSums(x graph.Features, rows [][]int32, src []float64) (all 
 	return below(x, aggregate.Features(aggregate.Sum{}, terms, x)), give
 }
 
-// sums is Split where the sums lie below the n rows: give[q] lists the rows and sums that go to peer q, and terms are
-// the edges from the rows into all sums; nil: there are none.
+// sums is Split with the sums stored below the n rows: give[q] lists the rows and sums that go to peer q, and terms are
+// the edges from the rows into all sums (nil = no sums).
 func (c *Covers) sums(rows [][]int32, src []float64, n int) (give [][]int32, terms *graph.CSR) {
 	give, sums := c.Split(rows, src, n)
 	list := []*graph.CSR{{NumSrc: n, RowPtr: []int64{0}}}
@@ -113,7 +113,7 @@ func (c *Covers) Places(s *shard.Shard, first int, rows []bool) (to []int32, vir
 	return to, virtual, ptr
 }
 
-// below returns the rows of a and under them those of b, sparse if a is.
+// below returns the rows of a followed by the rows of b, sparse if a is.
 func below(a, b graph.Features) graph.Features {
 	if a.Sparse == nil {
 		x := mat.New(a.Rows()+b.Rows(), a.Cols())

@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// CoverLayers asks every peer for covers that serve all layers whose sums of other peers' rows can be computed once,
-// where they are worth their bytes over all of these layers; exchange is one of Exchanges. raw says that the first
-// layer reads the features as they are.
+// CoverLayers asks other peers for covers that serve all layers whose sums of other peers' rows can be computed once,
+// if that saves bytes over all of these layers; exchange is one of Exchanges. raw: the first layer reads the features
+// as they are.
 func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, exchange string) (*Covers, error) {
 	own, each := s.shard, 0 // bytes of a row in all exchanges
 	for i, l := range layers {
@@ -37,11 +37,11 @@ func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, 
 	return c, err
 }
 
-// Sources returns what a hop of layer l sums over v: own rows x and those of other peers, and the edges over these. By
-// covers c (nil: none) sums that this peer makes for others and those that others send are among the rows. Where rows
-// are mixed, which is the same at all peers, they are sparse or were once: then v has the degrees of the halo, and a
-// peer that is asked for sums may send rows if those take no more bytes (exchange auto). Else their owners weigh them
-// (GraphView.Weigh).
+// Sources returns what a hop of layer l sums over v: own rows x and the rows of other peers, and the edges over these.
+// With covers c (nil = none) the rows include sums that this peer makes for others and sums that others send. mixed,
+// the same at all peers: rows are sparse or were once. Then v has the degrees of the halo, and a peer that is asked for
+// sums may send rows if they take no more bytes (exchange auto). Otherwise the owners of rows multiply them by their
+// factors (GraphView.Weigh).
 func (s *Sender) Sources(ctx context.Context, c *Covers, v GraphView, l *nn.Layer, x graph.Features, mixed bool,
 	what string) (src graph.Features, edges *graph.CSR, err error) {
 	edges = v.SourceEdges(l, mixed)
@@ -67,7 +67,7 @@ func (s *Sender) Sources(ctx context.Context, c *Covers, v GraphView, l *nn.Laye
 	return src, shard.WithSums(edges.Relabel(mat.EveryRow(s.shard.Owned), to, ptr[s.shard.Parts]), virtual, toDst), nil
 }
 
-// chooseRows keeps to rows where they take no more bytes than a cover, and tells the peers: sums of sparse rows have
+// chooseRows sends rows instead of a cover if they take no more bytes, and informs the peers: sums of sparse rows have
 // more values than the rows. rows[q] reports whether peer q sends rows.
 func (s *Sender) chooseRows(ctx context.Context, c *Covers, own graph.Features,
 	give [][]int32) (rows []bool, err error) {

@@ -8,8 +8,8 @@ import (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Digest is a checksum of x, by which peers notice that they hold different parameters: a CRC-32C, for which processors
-// have an instruction, of the values in little-endian order.
+// Digest is a checksum of x with which peers notice that their parameters differ: a CRC-32C, for which processors have
+// an instruction, of the values in little-endian order.
 func Digest(x []float32) uint32 {
 	return crc32.Checksum(comm.FloatBytes(x), castagnoli)
 }

@@ -25,11 +25,11 @@ type Epochs struct {
 	Params *tape.FlatParams
 	Opt    *optim.Optimizer
 	Best   []float32 // parameters that validated best
-	Own    Kept      // what no other peer has, so that each restores a checkpoint of its own; nil: nothing
+	Own    Kept      // what only this peer has: each peer restores its own checkpoint (nil = nothing)
 }
 
-// NewEpochs returns a run from its beginning that trains params, those of m among them, by a configuration of that
-// fingerprint. They are changed in place. own is Epochs.Own.
+// NewEpochs returns the state before the first epoch. params, which include m's, are changed in place; fingerprint
+// identifies the configuration. own is Epochs.Own.
 func NewEpochs(c Config, fingerprint [32]byte, s *shard.Shard, m *nn.Model, params []*tape.Param,
 	own Kept) (*Epochs, error) {
 	r := &Epochs{Model: m, Params: tape.NewFlatParams(params), Own: own}
@@ -170,7 +170,7 @@ func (r *Epochs) Mark() (back func()) {
 	}
 }
 
-// Digest is a checksum of the parameters, which travels with each sum of gradients; nil of a single peer.
+// Digest is a checksum of the parameters, which is sent with each sum of gradients; nil if there is only one peer.
 func (r *Epochs) Digest() []byte {
 	if r.Whole.Parts == 1 {
 		return nil

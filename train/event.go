@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// EventKind says what an Event reports.
+// EventKind is what an Event reports.
 type EventKind string
 
 // The kinds, with the fields that each of them sets besides Kind, Stage, StageName and Round.
@@ -23,17 +23,17 @@ const (
 	Restored EventKind = "restored" // Peer: this peer continues from a checkpoint
 	// Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
 	Connection EventKind = "connection"
-	// Text: a step that only those who look for a fault want to see; Sent, if it sent anything worth a record
+	// Text: a step that helps only to find a fault; Sent, if it sent a notable amount
 	Trace   EventKind = "trace"
 	Note    EventKind = "note"    // Text: what goes on between the sites
 	Warning EventKind = "warning" // Text
 )
 
-// Event is something that happened in a run, as one peer saw it. Measures are those of all peers together; NaN stands
-// for what was not measured.
+// Event is something that happened in a run, as one peer saw it. Measures are over all peers; NaN means
+// that a value was not measured.
 type Event struct {
 	Kind      EventKind
-	Stage     int    // 0: the encoder, or all layers where they are trained at once; k: graph layer k
+	Stage     int    // 0 is the encoder, or all layers if they are trained at once; k is graph layer k
 	StageName string // see StageName
 	Round     int    // of the stage, from 0
 
@@ -44,19 +44,19 @@ type Event struct {
 	Val, ValLoss   float64 // metric and mean loss over the validation labels
 	Test, TestLoss float64
 
-	ValBound, TestBound float64     // how far Val and Test, if they are AUC or AP, are off at most; 0: not known
+	ValBound, TestBound float64     // largest errors of Val and Test if they are AUC or AP (0 = not known)
 	BestRound           int         // whose parameters the stage ended with
 	Sent                comm.Counts // bytes sent by this peer so far
 
 	Peer     int     // rank of the peer that the event is about
-	Other    int     // a peer whose parameters were replaced by those of Peer: this one where it was among them
+	Other    int     // a peer whose parameters Peer's replaced; this peer if it was one
 	Differed bool    // this peer's parameters were among those that were replaced
-	Distance float64 // of this peer's parameters from those of Peer, relative to their norm
+	Distance float64 // between this peer's parameters and Peer's, relative to their norm
 	Members  []int   // ranks
 
 	Layer     string
 	Rows      int   // of the halo
-	Width     int   // values of a row that travel
+	Width     int   // values of a row that are sent
 	Refetched int   // rows that are fetched a second time for the gradient, at every step
 	Kept      int64 // bytes kept until the gradient is computed or, for the first layer, for the whole run
 	Text      string

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Greeting is what a peer says of itself before anything else.
+// Greeting is what a peer sends about itself before anything else.
 type Greeting struct {
 	Rank, Size int
 	Config     [32]byte
@@ -14,7 +14,7 @@ type Greeting struct {
 
 	// What it would continue from.
 	Agreed uint64   // generation in which the members agreed on it
-	Seq    uint64   // Position.Seq of it; 0: nothing
+	Seq    uint64   // its Position.Seq (0 = nothing)
 	State  [32]byte // Snapshot.Digest of it
 
 	Checkpoints []uint64 // in its place, of Participant.Own: numbers of those that the peer can restore, any order

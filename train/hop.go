@@ -15,28 +15,28 @@ import (
 type Hop struct {
 	sender *Sender
 	src    []float64  // by own node; nil: 1
-	terms  *graph.CSR // of averages that others read, over own rows; nil: none
+	terms  *graph.CSR // of averages that others read, over own rows (nil = none)
 	give   [][]int32  // [Parts] which of own rows, and of averages below them, each peer reads
 	ptr    []int      // [Parts+1] what peer q sends are the sources [ptr[q], ptr[q+1]) of edges
 	edges  *graph.CSR // from own rows, own averages (no edges) and what others send
-	most   float32    // magnitude of what crosses; 0: any finite one
+	most   float32    // magnitude of a value that is sent (0 = any finite one)
 }
 
-// A Crossing says what crosses between peers in place of rows.
+// A Crossing decides what peers send each other instead of rows.
 type Crossing struct {
-	// Worth tells whether to send so many rows fewer is worth a message of so many bytes now (AgreeCovers). Nil, at all
-	// peers or none: all rows cross.
+	// reports whether saving `fewer` rows justifies a request of `bytes` bytes now (AgreeCovers). If it is nil, which
+	// all peers must agree on, all rows are sent.
 	Worth func(fewer, bytes int) bool
-	// Most is the largest magnitude of a value that crosses: what is beyond it is cut off at its owner, and refused by
-	// who receives it (comm.ErrRefused). 0: any finite value crosses.
+	// Most is the largest magnitude of a value that is sent (0 = any finite value). The owner clips larger values; the
+	// receiver refuses them (comm.ErrRefused).
 	Most float32
 }
 
 // MostCrossing is the largest value of a column of class means that is sent, in deviations of it.
 const MostCrossing = 1 << 20
 
-// NewColumnHop agrees with every peer on what is sent in each hop of class means of layout m, of so many rounds and
-// classes: rows, or sums if the hops of the rounds that any run has repay the request for them. exchange is one of
+// NewColumnHop agrees with every peer on what is sent in each hop of class means with layout m, for this many rounds
+// and classes: rows, or sums if the hops of the rounds that any run has repay the request for them. exchange is one of
 // Exchanges.
 func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout, rounds, classes int, exchange string) (
 	*Hop, error) {
@@ -51,7 +51,7 @@ func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout,
 	return s.NewHop(ctx, v, m.Edges(), "covers of rows", crossing)
 }
 
-// NewHop agrees with every peer on what crosses. A sum crosses as the average of its terms: it is as large as a row and
+// NewHop agrees with every peer on what is sent. A sum is sent as the average of its terms: it is as large as a row and
 // is rounded like one.
 func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string,
 	c Crossing) (h *Hop, err error) {

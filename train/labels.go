@@ -13,18 +13,18 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// LabelCounts are the labels of all peers, by which a run learns and validates. Where no peer has a validation node
-// with a label, a tenth of the training nodes validate in their place, unless a Draw says that none do: which ones
-// follows from the seed and each node's ID, so it does not depend on the partition. A class that this would leave
-// without a training node keeps all of its nodes.
+// LabelCounts are the counts of labels of all peers, for training and validation. If no peer has a labelled validation
+// node, a tenth of the training nodes validate instead, unless the Draw has LastRound. The seed and each node's ID
+// choose them, so the choice does not depend on the partition. A class that would lose all of its training nodes keeps
+// all of them.
 type LabelCounts struct {
 	Classes  []float64 // [C] training nodes that have each class, or number
 	Labelled float64   // training nodes that have any label
-	HeldOut  float64   // labelled nodes of the training split that validate; 0: none do
+	HeldOut  float64   // labelled nodes of the training split that validate (0 = none)
 	Sums     []float64 // [LabelsLen] as the peers sum them, from which ReadLabels makes the same again
 
-	// Of numbers, the mean and the deviation of each column over the training nodes: the units in which models learn
-	// and predict them. Nil: labels are classes.
+	// Units are the mean and the deviation of each column of numbers over the training nodes: models learn and predict
+	// in these units. They are nil if labels are classes.
 	Units []graph.Unit
 
 	validated bool // by nodes of the validation split
@@ -32,14 +32,14 @@ type LabelCounts struct {
 	draw      Draw
 }
 
-// A Draw says which training nodes validate where there are no validation nodes, and which class is positive.
+// A Draw chooses training nodes that validate if there are no validation nodes, and the positive class.
 type Draw struct {
 	Seed      uint64
 	LastRound bool // none of them: the plan takes the last round, so that they would choose nothing
 	Positive  int  // of two classes, counted from 1 (0 = the rarer one)
 }
 
-// heldOutShare is the share of training nodes that validate where there are no validation nodes.
+// heldOutShare is the share of training nodes that validate if there are no validation nodes.
 const heldOutShare = 0.1
 
 // LabelsLen is the length of Sums for that many classes, or columns of numbers.
@@ -59,8 +59,8 @@ func LabelReals(k graph.TargetKind, classes int) int {
 	return 0
 }
 
-// CountLabels counts the labels of all peers; s holds those of this one. Every peer must train on HoldOut of its shard.
-// Counts that no labels have are comm.ErrRefused.
+// CountLabels counts the labels of all peers; s is this peer's shard. Every peer must train on HoldOut of its shard.
+// Counts that no labels can have are comm.ErrRefused.
 func CountLabels(ctx context.Context, r comm.Reducer, id comm.ReduceID, s *shard.Shard,
 	draw Draw) (LabelCounts, error) {
 	own := LabelNumbers(s, draw)
@@ -121,7 +121,7 @@ func LabelNumbers(s *shard.Shard, draw Draw) []int64 {
 	return sums
 }
 
-// heldOut returns whether the node of that ID validates where there are no validation nodes.
+// heldOut returns a function that reports whether a node, given its ID, validates if there are no validation nodes.
 func (d Draw) heldOut() func(node int64) bool {
 	key := rng.New(d.Seed).FoldString("held out")
 	return func(node int64) bool { return !d.LastRound && key.Float64(uint64(node)) < heldOutShare }
@@ -152,8 +152,8 @@ func ReadLabels(sums []float64, k graph.TargetKind, draw Draw) LabelCounts {
 	return c
 }
 
-// spares reports whether the nodes of class k all train. A node of several classes, or of numbers, has no class of its
-// own: then all nodes train, or those that were drawn validate.
+// spares reports whether the nodes of class k all train. A node with several classes or with numbers has no single
+// class: then all such nodes train, or the chosen ones validate.
 func (c LabelCounts) spares(k int) bool {
 	if c.kind != graph.Single {
 		return c.validated || c.Sums[len(c.Sums)-3] == 0
@@ -195,8 +195,8 @@ func (c LabelCounts) PositiveName(names []string) string {
 // right for more than three of four nodes.
 const rareShare = 0.25
 
-// Metric returns m, or what eval.Auto is with these labels, of classes of these names; text says why it is not
-// accuracy.
+// Metric returns m, or the metric that eval.Auto selects for these labels, whose classes have these names; text
+// explains why it is not accuracy.
 func (c LabelCounts) Metric(m eval.Metric, names []string) (chosen eval.Metric, text string) {
 	if m != eval.Auto {
 		return m, ""
@@ -247,7 +247,7 @@ func (c LabelCounts) Validating() float64 {
 	return c.HeldOut
 }
 
-// Warning says how a run validates without validation nodes; empty: it has some.
+// Warning explains how a run without validation nodes validates; it is empty if there are some.
 func (c LabelCounts) Warning() string {
 	switch {
 	case c.validated:

@@ -26,14 +26,14 @@ type Message struct {
 	Kind    Content
 	Times   int64
 	Numbers int64  // each time: of a node, or of the peer's part of a sum
-	Counts  int64  // whole numbers beside those of a part
+	Counts  int64  // whole numbers besides a part's numbers
 	Format  string // of the numbers: float32, bf16, int8, int4, int16
 	Fresh   bool   // of rows: not merely sums over neighbours of numbers that are sent as well
 
 	bits    int   // of a number of a sum, as in comm.Contribution
-	parts   int64 // in how many parts a sum may come; 0: in one
+	parts   int64 // in how many parts a sum may come (0 = in one)
 	asks    bool  // it names rows and edges of the reader's, as many as there are
-	most    int64 // rows that the peers read at most, all of them together, each time; 0: all that they read
+	most    int64 // rows that all peers together read at most, each time (0 = all that they read)
 	payload int64 // bytes of a row, or of a part
 	head    int64 // bytes to each other peer beside them, each time
 }
@@ -66,7 +66,7 @@ type Members struct {
 	Phones bool  // their sums have parts of phones (package leaf)
 	Cuts   bool  // thresholds are chosen by the validation nodes
 	Norm   bool  // features of all sites decide how they are divided
-	Types  int   // of nodes, where a model of links is asked; 0: they have none
+	Types  int   // of nodes, if a model of links is asked (0 = they have none)
 }
 
 // NewMessages returns the messages of a run before its method's own.
@@ -81,7 +81,7 @@ func NewMessages(m Members) *Messages {
 	return l
 }
 
-// add appends m unless it is never sent, or adds its times to those of an equal message.
+// add appends m unless it is never sent; if the list has an equal message, add increases its times instead.
 func (l *Messages) add(m Message) {
 	if m.Times == 0 {
 		return
@@ -147,7 +147,7 @@ func (l *Messages) Fixed(name, what string, times, numbers, columns, counts, wid
 // bitsOf has the bits of a number of a sum in fixed point, by its format.
 var bitsOf = map[string]int{"int32": 32, "int16": 16, "int8": 8, "int4": 4}
 
-// FormatOf names the format of a sum whose numbers have that many bits; 0: float32.
+// FormatOf names the format of a sum of numbers of that many bits (0 = float32).
 func FormatOf(bits int) string {
 	if bits == 0 {
 		return "float32"
@@ -155,7 +155,7 @@ func FormatOf(bits int) string {
 	return fmt.Sprintf("int%d", bits)
 }
 
-// grid adds the sums that find the steps of so many columns of secure sums.
+// grid adds the sums that find the quantization steps of the columns of secure sums.
 func (l *Messages) grid(times, columns int64) {
 	l.add(Message{What: "largest magnitudes, for the grid of secure sums", Kind: Sums, Times: times, Numbers: columns,
 		Format: "int64", payload: gridBytes * columns, head: framesOfSum * comm.HeaderLen})
@@ -193,7 +193,7 @@ func (l *Messages) SendExact(name, what string, times int64, width int, fresh bo
 	l.Send(name, what, times, width, fresh, wire.Coding{})
 }
 
-// SendMost is Send of rows of which the peers read at most some each time, all of them together.
+// SendMost is Send, but all peers together read at most `most` of the rows each time.
 func (l *Messages) SendMost(name, what string, times, most int64, width int, c wire.Coding) {
 	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c),
 		Fresh: true, most: most, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8})
@@ -206,8 +206,8 @@ func (l *Messages) SendSamples(name, what string, times, most, k, relations, col
 		Fresh: true, most: most, payload: 4 + 10*relations + (8+4*columns)*k + 4, head: 4*comm.HeaderLen + 16})
 }
 
-// AddComponents adds the sums that find components of some features in some passes (linear.Components); columns is
-// linear.SumColumns, format that of fixed point, "auto", or "" for none.
+// AddComponents adds the sums that find components of the features in some passes (linear.Components); columns is
+// linear.SumColumns, format is a fixed-point format, "auto", or "" for none.
 func (l *Messages) AddComponents(name string, passes, features, columns int, format string) {
 	switch format {
 	case "":
@@ -280,7 +280,7 @@ func (l *Messages) SiteBytes(rank int, gives, takes int64) int64 {
 	return framed(sum) + (peers-1)*greeting
 }
 
-// rowsOf returns how many rows are sent of so many that others read.
+// rowsOf returns how many rows are sent if others read `read` of them.
 func (m Message) rowsOf(read int64) int64 {
 	if m.most > 0 {
 		read = min(read, m.most)
@@ -288,7 +288,7 @@ func (m Message) rowsOf(read int64) int64 {
 	return m.Times * read
 }
 
-// framed returns so many bytes with a header in each frame of 256 KiB.
+// framed returns the length of n bytes with a header in each frame of 256 KiB.
 func framed(n int64) int64 { return n + n/(1<<14) }
 
 // NumbersOf returns how many numbers some parameters have.
@@ -307,9 +307,9 @@ func OverHops(hops int) string {
 	return fmt.Sprintf("over %d hops", hops)
 }
 
-// OfNode returns how many numbers are sent of a node to each peer with an edge from it, and how many of them are fresh:
-// the others add nothing about a row to what these say of it and of its neighbours. Of an average over k nodes, each
-// has its share of the numbers.
+// OfNode returns how many numbers each peer with an edge from a node receives about it, and how many of them are fresh:
+// the others follow from the fresh ones of the node and of its neighbours. In an average over k nodes each node has a
+// k-th of the numbers.
 func (l *Messages) OfNode() (all, fresh float64) {
 	for _, m := range l.List {
 		if m.Kind == Rows {
@@ -331,8 +331,8 @@ func formatOf(c wire.Coding) string {
 	return c.Values
 }
 
-// AddClassRows adds the rows that class means send before each hop of round r, from 0: columns, and logits of the round
-// before. Logits reveal nothing that the columns they are made of do not.
+// AddClassRows adds the rows that class means send before each hop of round r (the first is 0): columns, and the logits
+// of the round before. Logits reveal nothing beyond the columns from which they are computed.
 func (l *Messages) AddClassRows(spec closed.Layout, r int, views int64, classes int, rows wire.Coding) {
 	for hop := range spec.HopsOf(r) {
 		what := "columns of the node"

@@ -8,15 +8,15 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Of each column of numbers peers sum what is above 0, what is below, and the squares, each as a real (eval.PutReal):
-// what is summed is never negative, and the sums over all peers are the same whoever has which node, within the
+// For each column of numbers peers sum the positive part, the negative part and the squares, each as a real
+// (eval.PutReal). Terms are never negative, and the sums over all peers do not depend on the partition, within the
 // rounding of float64.
 const moments = 3 * eval.RealLen
 
 // leastDeviation is the smallest that sums in units of 2⁻⁴⁰ tell from none.
 const leastDeviation = 1e-5
 
-// writeMoments writes those of labels to sums.
+// writeMoments writes the moments of labels to sums.
 func writeMoments(sums []int64, l graph.Labels) {
 	var all [][3]float64
 	for range l.Classes {

@@ -11,19 +11,19 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// Directory says, of each node of the whole graph by its ID, who owns it: 7 bytes a node. Nodes are known by their
-// global IDs, so that what is made of them does not depend on the partition.
+// Directory has the owner of each node of the whole graph, by global ID, in 7 bytes a node. Because it is by global ID,
+// what is computed from it does not depend on the partition.
 type Directory struct {
 	Peer  []uint16 // [N] rank, or Nobody
 	Local []int32  // [N] the owner's index
-	Mark  []uint8  // [N] what the owner says of it
+	Mark  []uint8  // [N] the owner's mark
 }
 
 // Nobody is the owner of a node that no peer has named.
 const Nobody = math.MaxUint16
 
-// LearnOwners tells the other peers the IDs of own nodes and the mark of each, below marks, and returns those of all
-// nodes. A message is, of each node, the varint marks · (its ID less the one before) + mark.
+// LearnOwners sends the IDs of own nodes and the mark of each, below marks, to all peers, and returns the Directory of
+// all nodes. A message has a varint for each node: marks · (its ID less the one before) + mark.
 func LearnOwners(ctx context.Context, g *comm.Group, s *shard.Shard, mark []uint8, marks int) (*Directory, error) {
 	if s.Nodes > math.MaxInt32 || s.Parts >= Nobody {
 		return nil, fmt.Errorf("a graph must have at most %d nodes and %d parts (got %d and %d)", math.MaxInt32,
@@ -77,7 +77,7 @@ func (d *Directory) enter(q int, b []byte, marks int64) error {
 	return nil
 }
 
-// Of returns the nodes of each of so many peers in its own order.
+// Of(peers) returns the nodes of each peer in its own order.
 func (d *Directory) Of(peers int) [][]int32 {
 	of, count := make([][]int32, peers), make([]int, peers)
 	for _, q := range d.Peer {

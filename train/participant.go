@@ -20,16 +20,16 @@ type Participant struct {
 	Config, Model, Partition [32]byte // fingerprints; members whose Config or Partition differ do not start
 	Shape                    SnapshotShape
 
-	// Own says what a common state is. True: every member restores a checkpoint of its own, the newest of those that
-	// all have, since some of it no other member has. False: all continue from the furthest state of any member.
+	// Own: every member restores its own checkpoint, the newest that all have, because each has state that no other
+	// has. Otherwise all continue from the furthest state of any member.
 	Own bool
 
-	Checkpoints *checkpoint.Store // nil: none are kept
+	Checkpoints *checkpoint.Store // (nil = none are kept)
 }
 
 // Decision is where a run continues.
 type Decision struct {
-	Seq  uint64 // Position.Seq; 0: at its beginning
+	Seq  uint64 // Position.Seq (0 = its beginning)
 	From int    // the member whose state all take
 }
 
@@ -40,7 +40,7 @@ const maxGenerationLead = 1 << 20
 // generationNote is the name under which a store keeps the highest generation that its peer had a part in.
 const generationNote = "generation"
 
-// highest returns the highest generation that this peer had a part in; last is that of this process.
+// highest returns the highest generation that this peer took part in; last is the highest of this process.
 func (p Participant) highest(last uint64) (uint64, error) {
 	b, err := p.Checkpoints.Note(generationNote)
 	if b == nil || err != nil {
@@ -59,9 +59,9 @@ func (p Participant) keep(generation uint64) error {
 }
 
 // greet exchanges greetings with the members of g. last is the highest generation of this process; held is the state
-// that this peer would continue from, nil: none, or checkpoints of its own. greet returns the greetings by rank
-// and the number of the generation that begins: one above all that the members had a part in. The number is kept before
-// anything is reduced in the generation: whatever becomes of the states, no later generation has the same.
+// that this peer would continue from (nil = none, or its own checkpoints). greet returns the greetings by rank and the
+// number of the new generation: one above all in which a member took part. The number is kept before anything is
+// reduced in the generation, so that no later generation has the same number, even if the states are lost.
 func (p Participant) greet(ctx context.Context, g *comm.Group, last uint64,
 	held *Snapshot) (all []Greeting, generation uint64, err error) {
 	mine := Greeting{Rank: p.Rank, Size: p.Size, Config: p.Config, Partition: p.Partition}
@@ -161,8 +161,8 @@ func furthest(all []Greeting) (seq uint64, from int) {
 	return newest.Seq, from
 }
 
-// fetch gives the members of g that hold another state than member from that one's, as an update. mine is what this
-// peer holds, sent what it has sent so far. fetch returns what it fetched, and nil where it already holds the same.
+// fetch sends the state of member from to the members of g with another state, as an update. mine is this peer's state,
+// sent what it has sent so far. fetch returns the fetched state, or nil if this peer already has it.
 func (p Participant) fetch(ctx context.Context, g *comm.Group, all []Greeting, from int, mine Snapshot,
 	sent comm.Counts) (*Snapshot, error) {
 	source := all[from]

@@ -32,12 +32,12 @@ type StageResult struct {
 	Val, ValLoss   float64
 	Test, TestLoss float64
 
-	ValBound, TestBound float64 // how far AUC or AP is off at most; 0: not known, since a checkpoint has no bounds
+	ValBound, TestBound float64 // largest error of AUC or AP (0 = not known, since a checkpoint has no bounds)
 
 	Sent comm.Counts // by this peer up to the end of the stage
 }
 
-// Point is one round of a curve. NaN stands for what was not measured.
+// Point is one round of a curve; NaN means that a value was not measured.
 type Point struct {
 	Stage, Round int
 	Loss         float64 // mean over the training labels, before the round's step; NaN of a round that is solved
@@ -45,7 +45,7 @@ type Point struct {
 	Sent         comm.Counts // by this peer up to the end of the round
 }
 
-// Position is where a run stands between two rounds: with the parameters, all that is needed to continue.
+// Position is a point of a run between two rounds: with the parameters it is all that is needed to continue.
 type Position struct {
 	Stage     int     `json:"stage"`
 	Round     int     `json:"round"`
@@ -70,7 +70,7 @@ func (p *Position) Improve(m eval.Metric, round int, val, loss float64) bool {
 	return true
 }
 
-// Record adds what an event says to the result.
+// Record adds an event to the result.
 func (r *Result) Record(e Event) {
 	switch e.Kind {
 	case RoundEnd:
@@ -110,7 +110,7 @@ func (r Result) Final() (last StageResult) {
 	return last
 }
 
-// EndWithBest makes Ends the stage that validates best, of several the first, and says so where it is not the last one.
+// EndWithBest sets Ends to the stage that validates best, the first of equals; text explains it unless it is the last.
 func (r *Result) EndWithBest(metric eval.Metric) (text string) {
 	if len(r.Stages) == 0 {
 		return ""
@@ -129,7 +129,7 @@ func (r *Result) EndWithBest(metric eval.Metric) (text string) {
 		best.Name, metric, last.Val, best.Val, best.Name)
 }
 
-// Remeasure takes the metrics of the final model from e, whose logits are others than those of stage k when it ended.
+// Remeasure takes the final model's metrics from e, because its logits differ from the logits at the end of stage k.
 func (r *Result) Remeasure(k int, e Event) {
 	for i := range r.Stages {
 		if s := &r.Stages[i]; s.Stage == k {
@@ -162,8 +162,8 @@ func (r Result) Until(at Position) Result {
 	return cut
 }
 
-// A checkpoint holds what was measured as rows of numbers, so that a run that was stopped reports the same as one that
-// was not. Columns of bytes come last: they are each peer's own, and a peer that fetches a state does not get them.
+// A checkpoint stores measurements as rows of numbers, so that a resumed run reports the same as an uninterrupted one.
+// Columns of bytes come last: each peer has its own, and a peer that fetches a state does not get them.
 const (
 	RoundColumns = 8 // stage, round, loss, val, val loss, bytes sent by class of traffic
 	StageColumns = 9 // stage, best round, val, val loss, test, test loss, bytes sent by class of traffic

@@ -24,14 +24,14 @@ func NewSender(g *comm.Group, s *shard.Shard, c wire.Coding) *Sender {
 }
 
 // Halo returns own, one row for each owned node, followed by the halo rows that their owners send. mixed, the same at
-// every peer, says that rows are sparse or were once: how full they are by now may differ. Rows of a peer that is not a
-// member of the group are zero.
+// every peer: rows are sparse or were once, and may be dense at some peers by now. Rows of a peer that is not a member
+// of the group are zero.
 func (s *Sender) Halo(ctx context.Context, own graph.Features, mixed bool, what string) (graph.Features, error) {
 	return s.Rows(ctx, s.shard.Boundary, s.shard.HaloPtr, own, mixed, what)
 }
 
-// Rows is Halo of any rows: those of own that give[q] lists go to peer q, and rows [ptr[q], ptr[q+1]) of the result
-// come from it.
+// Rows is Halo for any rows: the rows of own in give[q] go to peer q, and rows [ptr[q], ptr[q+1]) of the result come
+// from it.
 func (s *Sender) Rows(ctx context.Context, give [][]int32, ptr []int, own graph.Features, mixed bool,
 	what string) (graph.Features, error) {
 	x, err := s.coder.Exchange(ctx, s.group, wire.Halo{Give: give, Ptr: ptr}, wire.Block(own), mixed, what)
@@ -89,7 +89,7 @@ func (s *Sender) Lane(cols int, send, recv []int, row func(to, k int) []float32,
 // RowLen returns how many bytes a dense row of cols values takes.
 func (s *Sender) RowLen(cols int) int { return s.coder.Coding().RowLen(cols) }
 
-// messageLen returns how many bytes the given rows of x take in a message that says how they are laid out.
+// messageLen returns how many bytes the given rows of x take in a message, including its description of their layout.
 func (s *Sender) messageLen(x graph.Features, rows []int32) int {
 	return len(s.coder.Append(nil, wire.Block(x), rows))
 }

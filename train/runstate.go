@@ -19,8 +19,8 @@ import (
 // what the first round needs, trains from the position at hand, measures the model, and finishes; New and Run again,
 // with the same checkpoints, resume a run at any point. What a method has besides it adds to a checkpoint, as Kept.
 type RunState struct {
-	OnEvent     func(Event)       // called synchronously, must not block; nil: nobody listens
-	Checkpoints *checkpoint.Store // nil: none are written
+	OnEvent     func(Event)       // called synchronously, must not block; may be nil
+	Checkpoints *checkpoint.Store // (nil = none are written)
 	KeepHidden  bool              // for Rows
 
 	Whole    *shard.Shard // as it was given
@@ -33,7 +33,7 @@ type RunState struct {
 	// Rows of own nodes that the last linear map of the final model reads, [Owned × H], with KeepHidden: those before a
 	// head, else the last layer's input; empty if there is but one layer.
 	Rows mat.Dense
-	// by the final model; nil: nodes have labels, or this process has not ranked them
+	// by the final model; nil if nodes have labels or this process has not ranked them
 	Links map[graph.Split]LinkRanks
 
 	Group      *comm.Group
@@ -42,7 +42,7 @@ type RunState struct {
 
 	who    Participant // without checkpoints
 	stages []string    // their names
-	agreed uint64      // the generation in which what this peer holds was agreed on
+	agreed uint64      // the generation that agreed on what this peer has now
 	before comm.Counts // sent before this start, up to the checkpoint that the run goes on from
 	done   bool        // the model is final
 }
@@ -54,8 +54,8 @@ type Kept interface {
 	TakeUp(c *Checkpoint) error
 }
 
-// NewRunState returns the state before the first round of a run with these stages, of the peer that holds s. who has
-// the fingerprints of the configuration and the model, and the shape of a snapshot.
+// NewRunState returns the state before the first round of a run with these stages, at the peer that owns s. who has the
+// fingerprints of the configuration and the model, and the shape of a snapshot.
 func NewRunState(who Participant, s *shard.Shard, metric eval.Metric, draw Draw, stages ...string) RunState {
 	who.Rank, who.Size, who.Partition, who.Shape.Stages = s.Rank, s.Parts, s.Fingerprint, len(stages)
 	return RunState{Whole: s, Metric: metric, At: Position{BestRound: -1}, who: who, Draw: draw, stages: stages}
@@ -183,7 +183,7 @@ func (r *RunState) Save(of Kept) error {
 	return err
 }
 
-// checkpoint returns what this peer holds now. It shares the memory of r and of the method.
+// checkpoint returns this peer's current state. It shares the memory of r and of the method.
 func (r *RunState) checkpoint(of Kept) (*Checkpoint, error) {
 	c := &Checkpoint{Sent: r.Sent(), F32: map[string][]float32{}, I64: map[string][]int64{}}
 	c.At, c.Agreed = r.At, r.agreed
@@ -294,8 +294,8 @@ func (r *RunState) Log(kind EventKind, format string, args ...any) {
 	r.Report(Event{Kind: kind, Text: fmt.Sprintf(format, args...)})
 }
 
-// Done reports whether the model is final. What a trainer's Run returned then concerns the other peers only: one of
-// them may need what this one holds.
+// Done reports whether the model is final. An error that a trainer's Run returned then concerns only other peers: one
+// of them may need this peer's state.
 func (r *RunState) Done() bool { return r.done }
 
 // Logits returns the logits of own nodes by the final model, [Owned × C], computed with the rows of other peers; empty

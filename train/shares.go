@@ -24,9 +24,9 @@ var (
 	shareScales = []float64{0, 0.125, 0.25, 0.5, 1}
 )
 
-// ShareCounts returns how many counts the sums that correct logits have, and how many of the first are wide
-// (comm.Contribution); 0: logits of such labels are never moved. The first two are of all sites together, the last
-// one is of several sites' own shares. fitted says that the temperature of logits is.
+// ShareCounts returns the number of counts in each sum that corrects logits, and how many of the first sum are wide
+// (comm.Contribution); all are 0 if logits of such labels are never moved. The first two sums are over all sites, the
+// third is for several sites with their own shares. fitted reports whether the temperature of logits is fitted.
 func ShareCounts(k graph.TargetKind, metric eval.Metric, classes int, fitted bool) (first, second, sites, wide int) {
 	if k != graph.Single || metric != "accuracy" && metric != eval.Auto || classes < 2 || classes > mostClasses {
 		return 0, 0, 0, 0
@@ -37,10 +37,10 @@ func ShareCounts(k graph.TargetKind, metric eval.Metric, classes int, fitted boo
 	return wide + classes*(classes+1), len(shareParts) * classes, 2 * len(shareScales), wide
 }
 
-// evenly reports whether nodes were drawn by class, given how many each class has: each has some, and their
-// numbers differ at most a quarter as much as those of equally frequent classes do where nodes are drawn at random,
-// whose Pearson's statistic is classes − 1 on average. So it is where up to a quarter of the labels are missing, or
-// some sites have few nodes of a class. In whole numbers, so that every peer computes the same.
+// evenly reports whether nodes were sampled by class, given how many each class has. They were if each class has some,
+// and their numbers vary at most a quarter as much as in a random sample of equally frequent classes, whose Pearson's
+// statistic is classes − 1 on average. This allows up to a quarter of the labels to be missing, or some sites to have
+// few nodes of a class. It computes in whole numbers, so that every peer gets the same.
 func evenly(nodes []float64) bool {
 	all, squares, classes := 0.0, 0.0, float64(len(nodes))
 	for _, n := range nodes {
@@ -51,13 +51,12 @@ func evenly(nodes []float64) bool {
 }
 
 // ShareMover is one peer's part in correcting the logits of a model for the shares of the classes. Training nodes that
-// were drawn by class, about as many of each, do not tell how frequent the classes are, and a model of them takes all
-// for equally frequent. With softmax(logits/T) as probabilities of classes of shares p, those of shares q have logits +
-// T·log(q/p) (Saerens, Latinne and Decaestecker, Neural Computation 14, 2002). The shares are those of the validation
-// nodes; where these were drawn by class, too, they are the most likely ones by the classes that the model gives to
-// nodes without a label (the same; Lipton, Wang and Smola, ICML 2018), of the types that have labels. Where sites
-// differ, each moves its logits on to its own shares (eval.Shares). Validation nodes choose how much of either move
-// is made.
+// were sampled by class, about equally many of each, do not reveal how frequent the classes are, and a model of them
+// takes all classes for equally frequent. If softmax(logits/T) are the probabilities at shares p, those at shares q
+// have logits + T·log(q/p) (Saerens, Latinne and Decaestecker, Neural Computation 14, 2002). q are the shares of the
+// validation nodes; if these were sampled by class too, q are the most likely shares by the model's classes of nodes
+// without a label (the same; Lipton, Wang and Smola, ICML 2018), of the types that have labels. If sites differ, each
+// moves its logits on to its own shares (eval.Shares). Validation nodes choose how much of either move is made.
 type ShareMover struct {
 	Reducer   comm.Reducer
 	ID        func(kind string) comm.ReduceID
@@ -66,7 +65,7 @@ type ShareMover struct {
 	Logits    mat.Dense // of own nodes, [Owned × C]; Find changes them
 	Inductive bool      // held-out nodes tell no shares
 
-	// Temperature divides the logits for probabilities; 0: it is fitted on validation nodes.
+	// Temperature divides the logits for probabilities (0 = fitted on validation nodes).
 	Temperature float64
 
 	val, class []int32 // own validation nodes, and their classes
@@ -74,8 +73,8 @@ type ShareMover struct {
 
 // Correction is what is done to the logits of a model.
 type Correction struct {
-	Bias  []float32    // is added to them, of each class; nil: nothing
-	Sites *eval.Shares // what each site does after that; nil: nothing
+	Bias  []float32    // is added to them, by class (nil = nothing)
+	Sites *eval.Shares // what each site does after that (nil = nothing)
 	Notes []string     // what there is to say of it
 }
 
@@ -146,7 +145,7 @@ func (m *ShareMover) together(ctx context.Context, confusion [][]float64, given 
 
 // apart finds the move to the shares of each site, one that is better than none by two standard errors.
 func (m *ShareMover) apart(ctx context.Context, t float64, c *Correction) error {
-	before := make([]int32, len(m.class)) // 1: right without, 0: wrong, −1: no label
+	before := make([]int32, len(m.class)) // 1 right without, 0 wrong, −1 no label
 	for i, k := range m.class {
 		if before[i] = min(k, 0); eval.ArgMax(m.Logits.Row(int(m.val[i]))) == int(k) {
 			before[i] = 1
@@ -181,9 +180,9 @@ func addShares(move []float32, logits mat.Dense) {
 }
 
 // choosePart returns which part of the move is made, given how many validation nodes of each class are right after
-// each, what a node of each class counts, and how many validate: the first of the best or, if last, the last within
-// half a standard error of it. Validation nodes that were drawn by class are few of a frequent class, and cannot tell
-// the parts apart.
+// each, the weight of a node of each class, and how many validate. It returns the first of the best or, if last, the
+// last within half a standard error of the best: validation nodes that were sampled by class include few of a frequent
+// class, and cannot distinguish the parts.
 func choosePart(right [][]float64, weight, validating []float64, last bool) (part int) {
 	sums, whole, squares := make([]float64, len(right)), 0.0, 0.0
 	for k, w := range weight {
@@ -260,7 +259,7 @@ func (m *ShareMover) predicted(ctx context.Context) (confusion [][]float64, give
 	return confusion[:classes], confusion[classes], t, nil
 }
 
-// labelledTypes returns which types of nodes have a split at this peer; nil: nodes have no types.
+// labelledTypes returns which types of nodes have a split at this peer, nil if nodes have no types.
 func labelledTypes(s *shard.Shard) []bool {
 	if s.Types.Count() == 0 {
 		return nil
@@ -326,9 +325,9 @@ const (
 	leastTold = 0.01
 )
 
-// sharePrior returns how many nodes, as a part of those without a label, count as being of all classes alike. The
-// shares are estimated from which classes the model mistakes for which, and few validation nodes tell that: the fewer
-// they are, and the less the model tells the classes apart, the larger is the prior. told is 0 for a guess and 1
+// sharePrior returns how many nodes of all classes alike are added to the unlabelled ones, as a fraction of those. The
+// shares are estimated from which classes the model confuses, which few validation nodes show: the fewer they are, and
+// the worse the model distinguishes the classes, the larger is the prior. How well it does is 0 for a guess and 1
 // without mistakes.
 func sharePrior(confusion [][]float64) float64 {
 	classes := float64(len(confusion))
@@ -345,8 +344,8 @@ func sharePrior(confusion [][]float64) float64 {
 	return max(leastPrior, priorNodes/(max(validating, 1)*max(told, leastTold)))
 }
 
-// shifted returns the most likely shares of the classes of nodes to which a model gave classes so many times, where
-// confusion[k] is how many times it gave each class to nodes of class k: by expectation and maximisation, from equal
+// shifted returns the most likely shares of the classes of nodes, given how often the model gave each class to them,
+// and confusion[k], how often it gave each class to nodes of class k: by expectation and maximisation, from equal
 // shares.
 func shifted(confusion [][]float64, given []float64) []float64 {
 	classes, nodes := len(given), 0.0
@@ -384,7 +383,7 @@ func shifted(confusion [][]float64, given []float64) []float64 {
 	return shares
 }
 
-// AddShares adds the sums that correct logits for the shares of the classes; counts are those of ShareCounts.
+// AddShares adds the sums that correct logits for the shares of the classes; ShareCounts returns their counts.
 func (l *Messages) AddShares(first, second, sites, likelihoods int64) {
 	l.Count("predicted classes", "classes that the model gives to validation nodes and to nodes without a label", 1,
 		first, likelihoods)

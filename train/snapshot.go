@@ -19,12 +19,12 @@ type Snapshot struct {
 	Stages  []float64   // the same
 	Params  []float32   // of the whole model, where only a stage of it is in Slab
 	Heads   []float32   // of the stages that have ended, where the model does not keep them
-	Slab    []float32   // parameters in training; nil: they are the initial ones
-	Best    []float32   // as long: those of the best state so far
+	Slab    []float32   // parameters in training (nil = the initial ones)
+	Best    []float32   // the best state so far, as long as Slab
 	Steps   int64       // of the optimiser
 	Moments [][]float32 // of the optimiser
 
-	Agreed uint64 // generation in which the members agreed on it; it does not travel
+	Agreed uint64 // generation in which the members agreed on it; it is not sent
 }
 
 // SnapshotShape bounds the snapshots of a run.
@@ -35,7 +35,7 @@ type SnapshotShape struct {
 	Slab           int // length of Slab at most
 }
 
-// Final is the round, behind the last stage, of a model that all members have saved; 0 that of one that this peer has.
+// Final is the round, after the last stage, of a model that all members have saved; 0 is a model that this peer has.
 const Final = 1
 
 // Final reports whether a final model has this position.
@@ -79,8 +79,8 @@ func (s Snapshot) encode() (b []byte) {
 	return b
 }
 
-// Digest is what greetings compare. What the best state measured is not in it: parameters and position say who holds
-// the same.
+// Digest is what greetings compare. It leaves out what the best state measured: parameters and position identify a
+// state.
 func (s Snapshot) Digest() [32]byte {
 	s.At.Best, s.At.BestLoss = 0, 0
 	return sha256.Sum256(s.encode())
@@ -89,7 +89,7 @@ func (s Snapshot) Digest() [32]byte {
 // maxMoments is how many vectors an optimiser keeps at most.
 const maxMoments = 2
 
-// most bounds the bytes of a snapshot: the message of a peer that says it has more is refused.
+// most bounds the bytes of a snapshot: the message of a peer that announces more is refused.
 func (s SnapshotShape) most() int {
 	const round, stage = RoundColumns - SentColumns, StageColumns - SentColumns
 	return 5*8 + 8*(s.Labels+s.Stages*(s.Rounds*round+stage)) + (7+maxMoments)*4 +
@@ -154,8 +154,8 @@ func (s SnapshotShape) fits(got Snapshot) error {
 	return nil
 }
 
-// countSent fills in the bytes that this peer has sent by each round and stage, which are each peer's own and do not
-// travel: as in mine, what it held before, and sent, all until now, for those that it had no part in.
+// countSent fills in the bytes that this peer has sent by each round and stage; peers do not send these to each other.
+// They come from mine, its state before, or are sent, all bytes until now, for rounds that it took no part in.
 func (s Snapshot) countSent(mine Snapshot, sent comm.Counts) {
 	fill := func(rows, own []float64, columns int) {
 		key := func(row []float64) [2]float64 { return [2]float64(row) } // stage and round
@@ -175,7 +175,7 @@ func (s Snapshot) countSent(mine Snapshot, sent comm.Counts) {
 	fill(s.Stages, mine.Stages, StageColumns)
 }
 
-// snapshotReader takes numbers off b; short says that there were too few.
+// snapshotReader takes numbers off b; short reports that there were too few.
 type snapshotReader struct {
 	b     []byte
 	short bool
@@ -195,7 +195,7 @@ func (r *snapshotReader) u32() uint32  { return binary.LittleEndian.Uint32(r.tak
 func (r *snapshotReader) u64() uint64  { return binary.LittleEndian.Uint64(r.take(8)) }
 func (r *snapshotReader) f64() float64 { return math.Float64frombits(r.u64()) }
 
-// count reads how many things of size bytes follow, and is 0 where so many cannot.
+// count reads how many things of size bytes follow; it returns 0 if b is too short for them.
 func (r *snapshotReader) count(size int) int {
 	n := int64(r.u32())
 	if n*int64(size) > int64(len(r.b)) {
@@ -205,7 +205,7 @@ func (r *snapshotReader) count(size int) int {
 	return int(n)
 }
 
-// rows reads rows of so many columns, and puts so many zeros behind each.
+// rows reads rows of `columns` numbers, and appends `zeros` zeros to each.
 func (r *snapshotReader) rows(columns, zeros int) (x []float64) {
 	for range r.count(8 * columns) {
 		for range columns {

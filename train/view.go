@@ -35,7 +35,7 @@ func NewGraphView(adj, typed *graph.CSR, degree []float32) GraphView {
 // WholeGraph returns the view of all edges of s.
 func WholeGraph(s *shard.Shard) GraphView { return NewGraphView(&s.Adj, &s.Typed.Adj, s.Adj.Degrees()) }
 
-// Edges returns the edges as layer l takes them, normalised; nil: it takes none. They are computed once.
+// Edges returns the edges that layer l takes, normalised, or nil if it takes none. They are computed once.
 func (v GraphView) Edges(l *nn.Layer) *graph.CSR {
 	if l.Conv.Agg == nil {
 		return nil
@@ -74,7 +74,7 @@ func (v GraphView) Weigh(x mat.Dense, norm graph.Norm) mat.Dense {
 	return weighed(x, src)
 }
 
-// weighed returns x with row i multiplied by f[i]; nil: x itself.
+// weighed returns x with row i multiplied by f[i], or x itself if f is nil.
 func weighed(x mat.Dense, f []float64) mat.Dense {
 	if f == nil {
 		return x
@@ -89,8 +89,8 @@ func weighed(x mat.Dense, f []float64) mat.Dense {
 	return x
 }
 
-// Reweigh returns rows of own nodes and the halo that their owners weighed for one view as they are for another: a
-// number of each travels, by which they change. Rows of a peer that is not a member of the group stay.
+// Reweigh converts rows of own nodes and the halo, weighed by their owners for one view, to another view: owners send
+// one number for each row, its factor. Rows of a peer that is not a member of the group stay.
 func (s *Sender) Reweigh(ctx context.Context, x mat.Dense, norm graph.Norm, from, to GraphView) (mat.Dense, error) {
 	_, was := from.Factors(norm)
 	_, is := to.Factors(norm)
@@ -129,8 +129,8 @@ func (v GraphView) Normalised(norm graph.Norm) *graph.CSR {
 	return v.normed[k]
 }
 
-// InductiveView returns the graph without its validation and test nodes: their edges are gone on both sides, and the
-// degrees are those of what is left. A number for each halo row travels: whether it is absent.
+// InductiveView returns the graph without its validation and test nodes: their edges are gone on both sides, and
+// degrees count only the rest. Owners send one number for each halo row: whether it is absent.
 func (s *Sender) InductiveView(ctx context.Context) (GraphView, error) {
 	own := s.shard
 	held := make([]float32, own.Owned)
