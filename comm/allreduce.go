@@ -111,7 +111,7 @@ func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Redu
 	return r, c.end()
 }
 
-// sumCounts returns the sum of part's Counts, as they travel.
+// sumCounts returns the sum of part's Counts, as they are sent.
 func (c *call) sumCounts(part *Contribution, counts Integers) *sum {
 	s := newSum(c, counts, stepGiveCount, stepSumCount)
 	s.check = part.checkCounts(c.size)
@@ -158,7 +158,7 @@ func (c *call) sumFixed(part *Contribution, form *Fixed, meta [][]byte, counts I
 }
 
 // sumUp makes the vectors the sums over the members, and fills metas with what each of them says
-// where this one has meta. It returns when this member has nothing left to send or to receive.
+// if this one has meta. It returns when this member has nothing left to send or to receive.
 func (c *call) sumUp(meta []byte, metas [][]byte, sums ...*sum) {
 	for q := range c.others {
 		given := make(chan struct{})
@@ -208,10 +208,10 @@ func (c *call) sumUp(meta []byte, metas [][]byte, sums ...*sum) {
 
 // A vector is what the members sum, element by element.
 type vector interface {
-	shape() (n, width int)      // elements, and bytes that each of them travels as
-	bytes(lo, hi int) []byte    // elements lo, …, hi−1 as they travel
+	shape() (n, width int)      // elements, and bytes that each of them is sent as
+	bytes(lo, hi int) []byte    // elements lo, …, hi−1 as they are sent
 	put(lo int, b []byte)       // b become the elements from lo on
-	sum(lo int, terms [][]byte) // the elements from lo on become the sum of terms in their order; nil: of themselves
+	sum(lo int, terms [][]byte) // the elements from lo on become the sum of terms in their order (nil = of themselves)
 }
 
 // floatVector is summed in float64 and rounded once.
@@ -241,11 +241,11 @@ type sum struct {
 	*call
 	vector
 	give, done uint8 // steps: of the parts, of the sums
-	// of the elements from at on that another member gives; nil: anything will do
+	// of the elements from at on that another member gives (nil = anything will do)
 	check  func(at int, b []byte) error
-	hide   func(lo, hi int) // makes elements lo, …, hi−1 of this member's part ready to leave; nil: they are
+	hide   func(lo, hi int) // makes elements lo, …, hi−1 of this member's part ready to leave (nil = they are)
 	lo, hi int              // the chunk
-	parts  []chan []byte    // frames of member q in turn, buffered for all; nil: no member, or this one
+	parts  []chan []byte    // frames of member q in turn, buffered for all (nil = no member, or this one)
 	ready  []chan struct{}  // closed when piece p of the chunk is the sum
 }
 
@@ -284,7 +284,7 @@ func (s *sum) giveTo(q int) bool {
 }
 
 // collect receives member q's part of the chunk. It does not wait for sumChunk, so that q is
-// listened to, and its end noticed, while another member is late; what lies in parts is at most as
+// listened to, and its end noticed, while another member is late; what is in parts is at most as
 // much as the whole vector.
 func (s *sum) collect(q int) bool {
 	_, width := s.shape()

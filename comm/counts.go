@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// CountBits returns in how many bits a number that sums cannot bring above most may travel (Contribution.CountBits).
+// CountBits returns in how many bits a number that sums cannot bring above most may be sent (Contribution.CountBits).
 func CountBits(most int64) int {
 	switch {
 	case most < 1<<16:
@@ -18,21 +18,21 @@ func CountBits(most int64) int {
 	return 0
 }
 
-// CountBytes returns the bytes of one member's part of so many Counts with these CountBits, of which so many are wide.
+// CountBytes returns the encoded size of one member's part of `counts` Counts, `wide` of them Wide.
 func CountBytes(counts, wide int64, bits, members int) int64 {
 	c := Contribution{CountBits: bits, Counts: []int64{0}, Wide: func(int) bool { return true }}
 	f := c.countForm(max(members, 1))
 	return (counts - wide + wide*int64(f.at[1])) * int64(f.bits) / 8
 }
 
-// countForm is how Counts travel: whole numbers modulo 2^bits. A wide number travels as its digits of limb bits each,
-// lowest first, with room above them for the sum over the members.
+// countForm is how Counts travel: whole numbers modulo 2^bits. A wide number is sent as its digits of limb bits each,
+// lowest first, with space above them for the sum over the members.
 type countForm struct {
 	bits, limb int
-	at         []int // number i travels as elements at[i], …, at[i+1]−1
+	at         []int // number i is sent as elements at[i], …, at[i+1]−1
 }
 
-// countForm returns how c's Counts travel between so many members.
+// countForm returns how c's Counts are sent between that many members.
 func (c *Contribution) countForm(members int) countForm {
 	f := countForm{bits: 64, at: make([]int, len(c.Counts)+1)}
 	if c.CountBits != 0 {
@@ -60,8 +60,8 @@ func (f countForm) value(b []byte) (v int64) {
 	return v
 }
 
-// PackCounts returns c's Counts as they travel between so many members, to be added element by element. What does not
-// fit is cut off, as in any sum modulo 2^CountBits.
+// PackCounts returns c's Counts as they are sent between that many members, to be added element by element. What does
+// not fit is cut off, as in any sum modulo 2^CountBits.
 func (c *Contribution) PackCounts(members int) Integers {
 	f := c.countForm(members)
 	x := Integers{f.bits, make([]byte, 0, f.at[len(c.Counts)]*f.bits/8)}
@@ -80,7 +80,7 @@ func (c *Contribution) PackCounts(members int) Integers {
 	return x
 }
 
-// TakeCounts makes c's Counts the sums over so many members in x, of PackCounts.
+// TakeCounts makes c's Counts the sums over that many members in x, of PackCounts.
 func (c *Contribution) TakeCounts(x Integers, members int) {
 	f := c.countForm(members)
 	for i := range c.Counts {
@@ -88,8 +88,8 @@ func (c *Contribution) TakeCounts(x Integers, members int) {
 	}
 }
 
-// checkCounts returns the check of what another of so many members gives of c's Counts. A wide number in two frames is
-// not looked at; its sum is.
+// checkCounts returns the check of what another of that many members gives of c's Counts. A wide number in two frames
+// is not looked at; its sum is.
 func (c *Contribution) checkCounts(members int) func(at int, b []byte) error {
 	if c.CountLimit == nil {
 		return nil

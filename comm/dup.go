@@ -9,7 +9,7 @@ import (
 
 // Dup returns a second group of the same members over the same transport (MPI_Comm_dup), whose
 // operations run concurrently with g's: the gradients of one layer are summed while the rows of
-// another travel. Every member calls it between two operations of g; another call returns the same
+// another are sent. Every member calls it between two operations of g; another call returns the same
 // group. g.Bytes counts what both send; g.Close closes both, and a fault of the transport ends both.
 //
 // Each group buffers frames that arrive for the other. A member that sends more than MaxUnread bytes
@@ -58,7 +58,7 @@ type way struct {
 	held    int // bytes in kept
 }
 
-// pop returns the first frame that was kept for one of the two, nil where there is none.
+// pop returns the first frame that was kept for one of the two, nil if there is none.
 func (w *way) pop(which int) []byte {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, that of
-// this member empty; an empty entry sends and awaits nothing. The lengths are agreed beforehand: len(in[q]) here is
+// Exchange sends out[q] to every peer q and fills in[q] from it, all peers at once. Both have Size entries, this
+// member's empty; an empty entry sends and awaits nothing. The lengths are agreed beforehand: len(in[q]) here is
 // len(out[rank]) there, and another length is a *PeerError that names the peer, what, and both lengths.
 func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in [][]float32) error {
 	if len(out) != g.size || len(in) != g.size || len(out[g.rank]) != 0 || len(in[g.rank]) != 0 {
@@ -38,7 +38,7 @@ func (g *Group) Exchange(ctx context.Context, door Door, what string, out, in []
 // SendRecv sends out[q] to every peer q and returns what each sent here, all peers at once. The lengths need not be
 // known: whatever is sent has at most limit bytes, and a peer that announces more is refused before any memory is
 // taken for it. A nil entry arrives as an empty one. out[Rank] is not sent, and in[Rank]
-// is nil. Beside an error it returns what had come before it.
+// is nil. Next to an error it returns what had come before it.
 func (g *Group) SendRecv(
 	ctx context.Context, door Door, what string, out [][]byte, limit int,
 ) (in [][]byte, err error) {
@@ -72,7 +72,7 @@ func (g *Group) SendRecv(
 	return in, c.end()
 }
 
-// atOnce is how many messages a call sends at a time, and as many it receives, where there are more members.
+// atOnce is how many messages a call sends at a time, and as many it receives, if there are more members.
 const atOnce = 64
 
 // each runs do for every other member, atOnce at a time, in the order of ranks after this one's (by 1) or before it (by
@@ -123,7 +123,7 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 	return b
 }
 
-// Broadcast makes x of every member that of root. len(x) must agree; root sends 4·len(x)·(Size−1) bytes.
+// Broadcast makes x of every member root's. len(x) must agree; root sends 4·len(x)·(Size−1) bytes.
 func (g *Group) Broadcast(ctx context.Context, door Door, root int, x []float32) error {
 	if root < 0 || root >= g.size {
 		panic(fmt.Sprintf("comm: Broadcast from %d, of %d members", root, g.size))

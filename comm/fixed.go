@@ -8,7 +8,7 @@ import (
 )
 
 // Fixed is the fixed-point form of an Update. It takes three steps: Agree sets the grid from the sums
-// of the members' Magnitudes, Integers are what travels, and Take makes their sums numbers again.
+// of the members' Magnitudes, Integers are what is sent, and Take makes their sums numbers again.
 // Masks modulo 2^Bits belong in between.
 type Fixed struct {
 	c          *Contribution
@@ -31,7 +31,7 @@ func MaxMembers(bits int) int {
 // mostSmall is the greatest magnitude of a sum of 4 bits.
 const mostSmall = 7
 
-// Fixed returns the fixed-point form of c's Update for a sum over so many members. The error says
+// Fixed returns the fixed-point form of c's Update for a sum over that many members. The error names
 // which number does not fit: it is not finite, or float32 may not hold its sum.
 func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	g := &Fixed{c: c, members: members, parts: c.Parts}
@@ -64,7 +64,7 @@ func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	return g, nil
 }
 
-// meanSquares sets the root mean square of each part in place of its largest magnitude. A grid of a few
+// meanSquares sets the root mean square of each part instead of its largest magnitude. A grid of a few
 // integers that reached the largest one would round most of the others to 0.
 func (g *Fixed) meanSquares() {
 	x := g.c.Update
@@ -143,7 +143,7 @@ func (g *Fixed) Error() (apart []float64) {
 // Magnitudes returns this member's largest magnitude for each step of the grid; with 4 bits, its root mean square.
 func (g *Fixed) Magnitudes() []float32 { return g.magnitudes }
 
-// largest returns the largest magnitude that so many members may have: a float32 holds every sum.
+// largest returns the largest magnitude that each of `members` members may have: a float32 holds every sum.
 func largest(members int) float32 { return float32(math.MaxFloat32 / float64(4*members)) }
 
 // checkSum returns an error unless s may be the sum of a column's largest magnitudes, one of which
@@ -157,7 +157,7 @@ func checkSum(s, least float32) error {
 }
 
 // Agree sets the steps from the sums of the members' largest magnitudes. The sums were rounded to
-// float32, which a factor makes good. With 64 bits a step is a power of two: there is room, and
+// float32, which a factor makes good. With 64 bits a step is a power of two: there is space, and
 // numbers that are not too small for it keep all of their bits.
 func (g *Fixed) Agree(sums []float32) error {
 	g.step = nil
@@ -278,7 +278,7 @@ func (g *Fixed) Take(sums Integers) {
 // of 1 that has 24 significant bits, as a float32, stays what it is up to 2⁶².
 const even = 0x1.8p52
 
-// encode writes x·inverse to b as integers of so many bits, rounded half to even. The products are below
+// encode writes x·inverse to b as integers of that many bits, rounded half to even. The products are below
 // 2^(bits−1); with 64 bits inverse is a power of two. They are rounded to float64 before anything is added,
 // which Go would fuse on some processors.
 func encode(bits int, x []float32, inverse []float64, b []byte) {
@@ -303,7 +303,7 @@ func encode(bits int, x []float32, inverse []float64, b []byte) {
 	}
 }
 
-// decode writes integers of so many bits in b times their steps to x.
+// decode writes integers of that many bits in b times their steps to x.
 func decode(bits int, b []byte, steps []float64, x []float32) {
 	steps, b = steps[:len(x)], b[:len(x)*bits/8]
 	switch bits {
@@ -326,7 +326,7 @@ func decode(bits int, b []byte, steps []float64, x []float32) {
 	}
 }
 
-// intAt returns integer i of packed ones, of so many bits.
+// intAt returns integer i of packed ones, of that many bits.
 func intAt(b []byte, i, bits int) int64 {
 	switch bits {
 	case 8:

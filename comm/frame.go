@@ -96,7 +96,7 @@ type Frame struct {
 	Dup     bool   // of the group that Dup returned
 	Door    Door
 	Step    uint8  // within the operation
-	Given   bool   // it is a member's own part of a sum, to who sums it
+	Given   bool   // it is a member's own part, to the member that sums it
 	Seq     uint32 // of the operation in its Group, from 1
 	Total   uint64 // payload bytes of the whole message
 	Payload []byte // in the memory of the frame

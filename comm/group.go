@@ -31,14 +31,14 @@ type Group struct {
 	trips      atomic.Int64
 	spent      atomic.Int64 // nanoseconds
 	dup        atomic.Pointer[Group]
-	patience   time.Duration // of LimitSilence; 0: without bound
-	approval   Approval      // of Group.Under; nil: everything may be sent
+	patience   time.Duration // of LimitSilence (0 = without bound)
+	approval   Approval      // of Group.Under (nil = everything may be sent)
 
 	mu  sync.Mutex
 	err error // the first error: what every later call returns
 }
 
-// Counts is how many bytes one member has sent: the payload under its operation's door, frame headers under Control.
+// Counts is how many bytes one member has sent: the payload under its operation's class, frame headers under Control.
 type Counts struct {
 	Halo    int64 `json:"halo"`
 	Reduce  int64 `json:"reduce"`
@@ -67,7 +67,7 @@ func (g *Group) Rank() int { return g.rank }
 // Size returns how many members there are, this one included.
 func (g *Group) Size() int { return g.size }
 
-// LimitSilence ends an operation in which no frame has come or gone for d, 0: never. The error is a *PeerError of a
+// LimitSilence ends an operation in which no frame has come or gone for d (0 = never). The error is a *PeerError of a
 // member that was waited for, and ErrSilent: a member may keep its connections and say nothing. Members but the first
 // wait half as long again. It is to be called before the first operation.
 func (g *Group) LimitSilence(d time.Duration) { g.patience = d }
@@ -132,9 +132,9 @@ func (g *Group) Messages() int64 {
 
 // Waits returns how many messages lay one after another on the longest path through this member's calls, and how long
 // the calls took: where a message takes L, all of them take trips·L and what the bytes need. It counts a sum as two,
-// its parts to who sums and the sum from there, and one in fixed point as four; a sum of Meta alone as one; a Stream as
+// its parts to who sums and the sum from there, and one in fixed point as four; a sum of only Meta as one; a Stream as
 // two, a request and what it brings, for each message that was requested after another had come; a call in which this
-// member neither sends nor receives as none; any other as one. Calls of the group that Dup returned go on beside and
+// member neither sends nor receives as none; any other as one. Calls of the group that Dup returned go on next to and
 // are not among them.
 func (g *Group) Waits() (trips int64, spent time.Duration) {
 	return g.trips.Load(), time.Duration(g.spent.Load())
@@ -159,7 +159,7 @@ func (g *Group) breakWith(err error) error {
 // call is one running operation: a task a peer and direction, and the first thing that went wrong.
 type call struct {
 	*Group
-	header          // of every frame, but for step and total
+	header          // of every frame, except step and total
 	what   string   // the caller's name for it
 	id     ReduceID // the same of a reduction
 	begun  time.Time
@@ -171,7 +171,7 @@ type call struct {
 	tasks  sync.WaitGroup
 	moved  atomic.Int64  // when a frame came or went last, nanoseconds after begun
 	limit  time.Duration // of silence
-	watch  *time.Timer   // for it; nil: without bound
+	watch  *time.Timer   // for it (nil = without bound)
 	path   int64         // messages that follow one another in it
 
 	mu      sync.Mutex
@@ -289,7 +289,7 @@ func (c *call) end() error {
 	return c.breakWith(c.cause)
 }
 
-// name says what was being done, for errors.
+// name states what was being done, for errors.
 func (c *call) name() string {
 	switch {
 	case c.id != (ReduceID{}):
@@ -363,7 +363,7 @@ func (c *call) interrupted() error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// contextError is the error and, where it says more, the cause of a context that has ended.
+// contextError is the error and, if it says more, the cause of a context that has ended.
 func contextError(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
@@ -431,7 +431,7 @@ func (c *call) sendFrames(to int, step uint8, b []byte) bool {
 	}
 }
 
-// recvFrame receives a frame and checks that it belongs to this step of this operation. Its payload lies behind the
+// recvFrame receives a frame and checks that it belongs to this step of this operation. Its payload is behind the
 // header.
 func (c *call) recvFrame(from int, step uint8) (h header, frame []byte, ok bool) {
 	h, frame, err := c.recvAny(from)

@@ -13,7 +13,7 @@ type Integers struct {
 	B    []byte
 }
 
-// NewIntegers returns n zeros of so many bits.
+// NewIntegers returns n zeros of that many bits.
 func NewIntegers(bits, n int) Integers { return Integers{bits, make([]byte, n*bits/8)} }
 
 // Add adds y, packed integers of as many bits, to the first ones of x.
@@ -33,8 +33,8 @@ func (x Integers) sum(lo int, terms [][]byte) {
 	}
 }
 
-// SumIntegers makes each of at most two vectors the sum of the members' vectors by the door Reduce,
-// element by element; every member sends meta to each of the others by the door Control. The
+// SumIntegers makes each of at most two vectors the sum of the members' vectors by Reduce,
+// element by element; every member sends meta to each of the others by Control. The
 // lengths must agree between members. It is the transport of sums whose terms are masked: hide is called
 // once for each number of vector k, as part of lo, …, hi−1, before it leaves or is added to, by several
 // goroutines at once. So some parts are masked while others are on their way.

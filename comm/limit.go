@@ -11,7 +11,7 @@ type Limit struct {
 	Least, Most float64
 }
 
-// refusal returns the error of a number v that lies further than slack beyond the limit; nil: it does not. NaN is
+// refusal returns the error of a number v that lies further than slack beyond the limit (nil = it does not). NaN is
 // beyond every limit.
 func (l Limit) refusal(v, slack float64) error {
 	switch {
@@ -23,17 +23,17 @@ func (l Limit) refusal(v, slack float64) error {
 	return Refused("%s must be at least %.6g (got %.6g)", l.What, l.Least, v)
 }
 
-// ofSum is the limit of a sum over so many other members whose parts have limit l, and this one's own part.
+// ofSum is the limit of a sum over that many other members whose parts have limit l, and this one's own part.
 func (l Limit) ofSum(own float64, others int) Limit {
 	n := float64(others)
 	return Limit{"the sum of " + l.What, own + n*l.Least, own + n*l.Most}
 }
 
-// float32Error is how far rounding to float32 may move a number of that magnitude, with room for a sum of others'.
+// float32Error is how far rounding to float32 may move a number of that magnitude, with space for a sum of others'.
 func float32Error(v float64) float64 { return math.Abs(v) * 0x1p-22 }
 
 // checkFloats returns the check of what another member gives of an Update in float32. Numbers that are not finite are
-// no fault of its own where this member's Update has such, too: training has diverged.
+// no fault of its own if this member's Update has such, too: training has diverged.
 func (c *Contribution) checkFloats() func(at int, b []byte) error {
 	finite := floatVector(c.Update).finite()
 	return func(at int, b []byte) error {
@@ -107,10 +107,10 @@ func (c *Contribution) checkFixed(g *Fixed) func(at int, b []byte) error {
 	}
 }
 
-// Guard returns the check of c's sums over so many members, to be called when they have taken the place of this
+// Guard returns the check of c's sums over that many members, to be called when they have taken the place of this
 // member's part: they must lie between what the part and the limits of the others' allow, since who sums may lie, too.
 // Its argument is Reduced.Error; its error comes with the length of Update or Counts and the index of the number in it,
-// as they travel.
+// as they are sent.
 func (c *Contribution) Guard(members int) func(apart []float64) (length, i int, err error) {
 	var update []float32
 	var counts []int64

@@ -271,9 +271,9 @@ func TestForeignEndings(t *testing.T) {
 		"passed on":   {body(1, 2, "it lies"), 0, "peer 0: ended the run: it lies"},
 		"unknown":     {body(0, 2, "a sum"), -1, "a sum"},
 		"escapes":     {body(3, 1, "\x1b[2J\nred\xff"), 2, "peer 2: ended the run: ?[2J; red?"},
-		"lost":        {body(3, 1, ""), 2, "lost, says peer 1"},
-		"lost, heard": {body(3, 2, ""), 2, "lost, says peer 2"},
-		"lost this":   {body(1, 1, ""), 1, "lost, says peer 1"},
+		"lost":        {body(3, 1, ""), 2, "lost, as peer 1 reports"},
+		"lost, heard": {body(3, 2, ""), 2, "lost, as peer 2 reports"},
+		"lost this":   {body(1, 1, ""), 1, "lost, as peer 1 reports"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			net := netsim.New(3, netsim.Config{})

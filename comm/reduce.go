@@ -12,7 +12,7 @@ type ReduceID struct {
 	Generation uint64 // how often the run has begun or gone on
 	Stage      int    // 0 where a run has no stages
 	Round      int    // or epoch
-	Step       int    // tells reductions of one kind in one round apart
+	Step       int    // distinguishes reductions of one kind in one round
 	Kind       string // what is reduced, as "gradient"; the trainer's own word
 }
 
@@ -41,10 +41,10 @@ func (id ReduceID) String() string {
 type Contribution struct {
 	ID     ReduceID
 	Update []float32 // summed; a Reducer may add noise to it or mask it
-	// of a number of Update that travels: 0: float32; 4, 8, 16, 32, 64: for at most MaxMembers(Bits) members
+	// of a number of Update that is sent: 0 = float32; 4, 8, 16, 32, 64 for at most MaxMembers(Bits) members
 	Bits    int
-	Columns int   // Update is rows of so many numbers, each column with a step of its own; 0: one step for all
-	Parts   []int // in place of Columns: lengths of consecutive parts of Update, each with a step of its own; or nil
+	Columns int   // numbers in a row of Update, each column with its own step (0 = one step for all)
+	Parts   []int // instead of Columns: lengths of consecutive parts of Update, each with its own step; or nil
 
 	// A Reducer that sums in fixed point in any case uses Columns and Parts without Bits as well.
 
@@ -54,18 +54,18 @@ type Contribution struct {
 
 	Counts []int64 // summed exactly: labels, metric accumulators, real numbers in fixed point; masked
 
-	// With CountBits, 16 or 32, numbers of Counts travel as so many bits each, which takes fewer bytes and gives the
-	// same sums: those that are at least 0 at every member and whose sum is below 2^CountBits, whatever the members'
-	// data are. Wide says which ones are not so, nil: none; they travel as several. 0: 64 bits each.
+	// With CountBits, 16 or 32, numbers of Counts are sent as that many bits each, which takes fewer bytes and gives
+	// the same sums: those that are at least 0 at every member and whose sum is below 2^CountBits, whatever the
+	// members' data are. Wide reports which ones are not so (nil = none); they are sent as several. 0 is 64 bits each.
 	CountBits int
 	Wide      func(i int) bool
 
 	Meta   []byte // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
-	Common int    // the first so many bytes of Meta must be the same at all members; masks depend on them
+	Common int    // the first that many bytes of Meta must be the same at all members; masks depend on them
 
-	// What another member's part of Update[i] and Counts[i] may be, whatever its data are; nil: any finite number. A
-	// part beyond its limit ends the run (ErrRefused) by the name of its sender, at whoever sums it, and a sum that no
-	// such parts have by that of who summed, at each member.
+	// What another member's part of Update[i] and Counts[i] may be, whatever its data are (nil = any finite number). A
+	// part beyond its limit ends the run (ErrRefused) by the name of its sender, at the member that sums it, and a sum
+	// that no such parts have by the name of the member that summed, at each member.
 	UpdateLimit, CountLimit func(i int) Limit
 
 	Allowed bool // Group.Allow was asked about what Counts stand for
@@ -74,14 +74,14 @@ type Contribution struct {
 // MaxMeta is the longest Meta of a Contribution.
 const MaxMeta = 1 << 12
 
-// Reduced is what a reduction returns beside the sums.
+// Reduced is what a reduction returns next to the sums.
 type Reduced struct {
-	// Meta is that of each member, by rank. Each came over the link to its owner: nobody can write another's. The entry
+	// Meta has each member's, by rank. Each came over the link to its owner: nobody can write another's. The entry
 	// of a rank that did not contribute is nil.
 	Meta [][]byte
 
 	// Error is how far the numbers of Update may be from the exact sums beyond the rounding of a float32, for each
-	// column or part of a sum in fixed point; nil: no further. A Reducer that adds noise says how much at most, or
+	// column or part of a sum in fixed point (nil = no further). A Reducer that adds noise reports how much at most, or
 	// +Inf; it must check UpdateLimit, if at all, before.
 	Error []float64
 
@@ -95,8 +95,8 @@ type Reducer interface {
 }
 
 // Reduce implements Reducer in the clear. Update is summed as AllReduce does or, with Bits, as
-// Contribution says, Counts as integers, all by the door Reduce; every member sends its Meta to
-// each of the others by the door Control.
+// Contribution describes, Counts as integers, all by Reduce; every member sends its Meta to
+// each of the others by Control.
 //
 // M members together send 2·(4·len(Update) + 8·len(Counts))·(M−1) bytes, with CountBits fewer, and each Meta M−1 times.
 // With Bits it is 2·(len(Update)·Bits/8 + 4·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1), and

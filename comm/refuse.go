@@ -35,7 +35,7 @@ func (e ending) Error() string {
 	if e.refused {
 		return e.text
 	}
-	return fmt.Sprintf("lost, says peer %d", e.by)
+	return fmt.Sprintf("lost, as peer %d reports", e.by)
 }
 
 func (e ending) Unwrap() error { return e.cause }
@@ -90,7 +90,7 @@ func (e ending) error() error {
 	return &PeerError{Rank: e.culprit, Op: "ended the run", Err: e}
 }
 
-// settle tells the other members why the run ends and hears what they have found. All take the refusal whose culprit
+// settle informs the other members why the run ends and hears what they have found. All take the refusal whose culprit
 // the most blame, and of these the one by the lowest rank. Members that find the same at home are not to blame.
 func (g *Group) settle(ctx context.Context, err error) error {
 	e, known := errors.AsType[ending](err)
@@ -150,7 +150,8 @@ func (g *Group) settle(ctx context.Context, err error) error {
 	return g.err
 }
 
-// tellLost tells the other members whom this one has lost: each would otherwise take who gives up first for who failed.
+// tellLost reports to the other members whom this one has lost: each would otherwise take who gives up first for who
+// failed.
 func (g *Group) tellLost(ctx context.Context, at *PeerError) {
 	e, known := errors.AsType[ending](at.Err)
 	if !known {

@@ -8,12 +8,12 @@ import (
 
 // Lane is one message between this member and every peer, each way. The lengths are agreed beforehand, as in Exchange.
 type Lane struct {
-	Out, In []int // [Size] bytes to and from each peer, multiples of Unit; 0: no message
+	Out, In []int // [Size] bytes to and from each peer, multiples of Unit (0 = no message)
 	Unit    int   // bytes that no frame cuts; at most MaxUnit
-	Packed  bool  // a frame may carry fewer bytes than the piece that it stands for, where Fill and Take know how
-	// Fill returns the bytes at, at+1, …, at+len(dst)−1 of the message to a peer: dst or, if Packed, what stands for
-	// them. Take is lent the bytes at, …, at+n−1 of the message from a peer, or what stands for them; it may write to
-	// them. The pieces of a message come in order, those of different peers at the same time, from goroutines of the
+	Packed  bool  // a frame may carry fewer bytes than the piece that it represents, where Fill and Take know how
+	// Fill returns the bytes at, at+1, …, at+len(dst)−1 of the message to a peer: dst or, if Packed, what represents
+	// them. Take is lent the bytes at, …, at+n−1 of the message from a peer, or what represents them; it may write to
+	// them. The pieces of a message come in order, pieces of different peers at the same time, from goroutines of the
 	// Stream.
 	Fill func(to, at int, dst []byte) []byte
 	Take func(from, at, n int, src []byte) error
@@ -22,11 +22,11 @@ type Lane struct {
 // MaxUnit is the longest Unit of a Lane.
 const MaxUnit = maxPayload
 
-// piece returns how many bytes of a message go into one frame: as many whole units as there is room for.
+// piece returns how many bytes of a message go into one frame: as many whole units as there is space for.
 func (l *Lane) piece() int { return maxPayload / l.Unit * l.Unit }
 
-// Stream is a running operation of messages that travel point to point, piece by piece. A message leaves when its
-// receiver has asked for it and its sender has given it, so that neither side holds more than it has room for; and as
+// Stream is a running operation of messages that are sent point to point, piece by piece. A message leaves when its
+// receiver has asked for it and its sender has given it, so that neither side has more than it has space for; and as
 // every member always listens, waiting for one message never keeps another from arriving.
 type Stream struct {
 	*call
@@ -101,7 +101,7 @@ func (g *Group) Stream(ctx context.Context, door Door, what string, lanes ...Lan
 	return s, nil
 }
 
-// A frame of lane l has step 2l where it asks for a message, and 2l+1 where it carries a piece of one.
+// A frame of lane l has step 2l if it asks for a message, and 2l+1 if it carries a piece of one.
 
 // Give lets the message to a peer leave: from now on Fill is called for it.
 func (s *Stream) Give(lane, to int) { close(s.peers[to].given[lane]) }
@@ -135,7 +135,7 @@ func (s *Stream) AskInTurn(lane int, from []int) {
 	})
 }
 
-// request notes that a peer's message follows its request, after so many messages, and returns how many that makes.
+// request notes that a peer's message follows its request, after that many messages, and returns how many that makes.
 func (s *Stream) request(lane, from int, after int64) int64 {
 	s.peers[from].trips[lane] = after + 2
 	s.path = max(s.path, after+2)
@@ -220,7 +220,7 @@ func (s *Stream) sendPiece(p *streamPeer, lane, to, at, n int) bool {
 	return s.sendFrames(to, uint8(2*lane+1), s.lanes[lane].Fill(to, at, p.piece[:n]))
 }
 
-// listen receives what a peer sends: so many frames.
+// listen receives what a peer sends: that many frames.
 func (s *Stream) listen(from, frames int) {
 	p, at := &s.peers[from], make([]int, len(s.lanes))
 	for range frames {

@@ -1,6 +1,6 @@
 // Package comm gives a fixed set of peers their collective operations: sums, exchanges of rows, broadcasts, barriers.
 // It knows no network: a Transport carries the frames. Every call takes a context, and every byte is counted by the
-// door through which it leaves.
+// class to which it belongs.
 package comm
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 // Transport carries frames between two members: they arrive once and in order, or later calls fail with *PeerError.
-// A frame is sent as head and body, so that a body may lie where it is used, and received in one piece. Send may return
+// A frame is sent as head and body, so that a body need not be copied, and received in one piece. Send may return
 // before the frame is delivered and must not keep head or body after it returns. Recv returns a frame that the caller
 // owns, and may give back by Free when it is done with it. Send and Recv for different peers may run at the same time;
 // for one peer, one of each.
@@ -40,7 +40,7 @@ func (e *PeerError) Error() string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// Door is a way by which bytes leave a peer. There are two for data, and control for what carries none.
+// Door is a class of bytes that leave a peer. There are two for data, and control for what carries none.
 type Door uint8
 
 // The doors. Rows leave by Halo, updates and counts by Reduce; Control carries fingerprints, digests and barriers.

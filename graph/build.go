@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// Build says how a list of edges becomes a CSR. The zero value gives what training wants: both
+// Build sets how a list of edges becomes a CSR. The zero value gives what training wants: both
 // directions of every edge, no self-loops.
 type Build struct {
 	Directed  bool // keep each edge as given, from src to dst; otherwise its reverse is added
 	KeepLoops bool // keep edges from a node to itself
 	// Edge is the row of each listed edge in a table of edge columns; both directions of an
-	// undirected edge have it. Of edges that become one the lowest row stays: who would rather have
-	// their rows merged does that before (graph/dataset/edgelist). Nil: edges have no columns.
+	// undirected edge have it. If edges become one the lowest row stays: to have
+	// their rows merged, do that before (graph/dataset/edgelist). Nil if edges have no columns.
 	Edge []int32
 }
 
 // FromEdges returns the N×N adjacency of n nodes with an edge from src[k] to dst[k] of weight
-// weight[k] (nil: every weight is 1). Edges that occur more than once become one, with the largest
+// weight[k] (nil = all 1). Edges that occur more than once become one, with the largest
 // of their weights: the result does not depend on the order of the list, and listing both
 // directions of an undirected edge changes nothing. It refuses lists of unlike length, endpoints
 // outside [0, n) and weights that are negative or not finite, naming the place in the list.

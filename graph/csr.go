@@ -1,4 +1,4 @@
-// Package graph holds the adjacency type that everything shares, and the node tables that go with
+// Package graph has the adjacency type that everything shares, and the node tables that go with
 // it.
 package graph
 
@@ -11,15 +11,15 @@ type CSR struct {
 	NumDst, NumSrc int
 	RowPtr         []int64   // len NumDst+1; in-edges of destination i are [RowPtr[i], RowPtr[i+1])
 	Col            []int32   // source index, strictly ascending within a row
-	Weight         []float32 // nil: every weight is 1
-	// row of each edge in the table of edge columns (Graph.EdgeX), −1: zeros; nil: edges have no columns
+	Weight         []float32 // nil = every weight is 1
+	// row of each edge in the table of edge columns (Graph.EdgeX), −1: zeros (nil = edges have no columns)
 	Edge []int32
 }
 
 // NumEdges returns the number of stored edges.
 func (g *CSR) NumEdges() int { return len(g.Col) }
 
-// Row returns the sources of destination i and, where there are any, the weights; both share g's
+// Row returns the sources of destination i and, if there are any, the weights; both share g's
 // memory.
 func (g *CSR) Row(i int) (col []int32, weight []float32) {
 	lo, hi := g.RowPtr[i], g.RowPtr[i+1]
@@ -39,7 +39,7 @@ func (g *CSR) EdgeRows(i int) []int32 {
 	return g.Edge[lo:hi:hi]
 }
 
-// like returns an adjacency of that shape without edges but with room for so many, which has
+// like returns an adjacency of that shape without edges but with space for that many, which has
 // weights and rows of edge columns where g has them.
 func (g *CSR) like(dst, src int, edges int64) *CSR { return roomFor(dst, src, edges, g) }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Split says what a node's label may be used for.
+// Split states what a node's label may be used for.
 type Split uint8
 
 // The splits. A node of split None takes part in message passing only.
@@ -23,7 +23,7 @@ const (
 // none.
 type Features struct {
 	Dense  mat.Dense
-	Sparse *mat.Sparse // not nil: the rows, and Dense is unused
+	Sparse *mat.Sparse // if not nil the rows, and Dense is unused
 }
 
 // Rows returns the number of rows.
@@ -57,9 +57,9 @@ type Labels struct {
 	Class   []int32   // [N] class, or −1: no label; nil unless each node has one class
 	Bits    []uint8   // [N×C] 0 or 1, row by row; nil unless a node may have several classes
 	Values  []float32 // [N×C] numbers, row by row; a row that begins with NaN: no label; nil for classes
-	Units   []Unit    // [C] of Values that are standardised; nil: these are as they were given
+	Units   []Unit    // [C] of Values that are standardised (nil = these are as they were given)
 	Names   []string  // [C], or nil
-	// classes are in order: the median of the probabilities is predicted; no file says so, a plan does
+	// classes are in order: the median of the probabilities is predicted; no file has this, a plan does
 	Ordered bool
 	First   bool // class 0 is the positive one of two classes; else class 1 is
 }
@@ -83,7 +83,7 @@ func (l Labels) Name(k int) string {
 	return strconv.Itoa(k)
 }
 
-// None returns labels of that kind, of as many classes as l, for n nodes none of which has one.
+// None returns labels of that kind, of as many classes as l, for n nodes without one.
 func (l Labels) None(k TargetKind, n int) Labels {
 	none := Labels{Classes: l.Classes, Ordered: l.Ordered, First: l.First}
 	switch k {
@@ -146,7 +146,7 @@ func (l Labels) Select(nodes []int32) Labels {
 	return out
 }
 
-// selectRows returns those rows of a matrix of so many columns; of nil nil.
+// selectRows returns those rows of a matrix of that many columns; of nil nil.
 func selectRows[T any](all []T, columns int, rows []int32) []T {
 	if all == nil {
 		return nil
@@ -232,7 +232,7 @@ type Graph struct {
 	Adj   CSR       // N×N, both directions of every edge, no self-loops
 	Typed Relations // the same edges by relation, in their directions; none where edges have no types
 	X     Features
-	Types Types // of the nodes; none where all are of one type
+	Types Types // of the nodes; none if all are of one type
 	// rows of the edges' columns, which Adj.Edge and Typed.Adj.Edge number; no columns where edges have none
 	EdgeX    mat.Dense
 	Labels   Labels

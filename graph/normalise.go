@@ -40,7 +40,7 @@ func (g *CSR) Degrees() []float32 {
 	return d
 }
 
-// Normalise returns g weighted by norm. degree holds the weighted degree in the whole graph of
+// Normalise returns g weighted by norm. degree has the weighted degree in the whole graph of
 // every source (len NumSrc), so that a shard or block weighs its edges as the whole graph does;
 // Plain and Loops do not read it. With Loops and GCN destination i must be source i. A degree of 0
 // (a source of a directed graph that nothing points to, edges of weight 0) gives finite weights.

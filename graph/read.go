@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// Read reads a file of kind GraphKind into memory, with types, relations, columns of edges and sites where it has them.
+// Read reads a file of kind GraphKind into memory, with types, relations, columns of edges and sites if it has them.
 func Read(path string) (*Graph, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

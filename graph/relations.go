@@ -24,7 +24,7 @@ const MaxRelations = 1 << 16
 func (t *Relations) Count() int { return len(t.Names) }
 
 // Stack returns the rows of all the adjacencies, which have the same sources, one below the other.
-// Where some have weights those of the others are 1, and where some have edge columns those of the
+// If some have weights the others have 1, and if some have edge columns the
 // others are zeros.
 func Stack(list []*CSR) CSR {
 	n, rows := 0, 0
@@ -87,7 +87,7 @@ func (t *Relations) Without(split []Split, gone ...Split) *CSR {
 }
 
 // Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0, R), has an edge from
-// src[k] to dst[k], of weight weight[k] (nil: every weight is 1), as FromEdges makes it of edges by b, all directed.
+// src[k] to dst[k], of weight weight[k] (nil = all 1), as FromEdges makes it of edges by b, all directed.
 func Deal(n, relations int, kind, src, dst []int32, weight []float32, b Build) ([]*CSR, error) {
 	of := make([][]int32, relations)
 	for k, r := range kind {
@@ -109,7 +109,7 @@ func Deal(n, relations int, kind, src, dst []int32, weight []float32, b Build) (
 	return list, nil
 }
 
-// InverseNames returns the names of relations and then those of the reverse of each.
+// InverseNames returns the names of relations and then the name of the reverse of each.
 func InverseNames(names []string) []string {
 	both := slices.Clone(names)
 	for _, name := range names {
@@ -120,7 +120,7 @@ func InverseNames(names []string) []string {
 
 // WithInverses returns the relations between n nodes that an encoder of a directed graph wants:
 // where not every relation's reverse is one of the relations, the reverse of each follows as a
-// relation of its own (Schlichtkrull et al., ESWC 2018, §2.1), named "NAME (inverse)".
+// relation itself (Schlichtkrull et al., ESWC 2018, §2.1), named "NAME (inverse)".
 func WithInverses(names []string, list []*CSR) Relations {
 	reversed, closed := make([]*CSR, len(list)), true
 	for k, g := range list {
@@ -187,7 +187,7 @@ func (t *Relations) Sections() []section.Section {
 	return append(t.Adj.Sections(1), section.Strings("relations", t.Names)...)
 }
 
-// Read reads the relations of a file whose untyped adjacency is adj, nothing where it has none.
+// Read reads the relations of a file whose untyped adjacency is adj, nothing if it has none.
 func (t *Relations) Read(f *section.Arrays, adj *CSR) (err error) {
 	*t = Relations{}
 	if t.Names, err = f.Strings("relations", -1); err != nil || t.Names == nil {

@@ -12,7 +12,7 @@ import (
 // How the types of this package lie in section files. Each writer has its reader below it, which
 // checks everything that Valid checks; the result shares the file's memory.
 
-// Sections returns the adjacency as sections adj/NUMBER/…: 0 is that of all edges, 1 the stack of
+// Sections returns the adjacency as sections adj/NUMBER/…: 0 is for all edges, 1 the stack of
 // relations.
 func (g *CSR) Sections(number int) []section.Section {
 	name := fmt.Sprintf("adj/%d/", number)
@@ -26,7 +26,7 @@ func (g *CSR) Sections(number int) []section.Section {
 	return list
 }
 
-// ReadCSR returns the adjacency under a number, 0 that of all edges, between numDst destinations
+// ReadCSR returns the adjacency under a number, 0 for all edges, between numDst destinations
 // and numSrc sources.
 func ReadCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 	name := fmt.Sprintf("adj/%d/", number)
@@ -74,7 +74,7 @@ func (f Features) Sections(name string) []section.Section {
 	return []section.Section{section.Array(name+"/dense", d.Data[:d.Rows*d.Cols], d.Rows, d.Cols)}
 }
 
-// ReadFeatures returns the rows under a name, of which there must be so many; −1: any number.
+// ReadFeatures returns the rows under a name, as many as given (−1 = any number).
 func ReadFeatures(f *section.Arrays, name string, rows int) (x Features, err error) {
 	at := name + "/dense"
 	switch {
@@ -172,7 +172,7 @@ func ReadLabels(f *section.Arrays, n int) (l Labels, err error) {
 	return l, nil
 }
 
-// Sections returns everything in g that training may use, all but the sites, as it lies in a file
+// Sections returns everything in g that training may use, all but the sites, as it is in a file
 // of kind GraphKind.
 func (g *Graph) Sections() []section.Section {
 	list := []section.Section{section.Array("name", []byte(g.Name)), section.Array("split", g.Split),

@@ -2,7 +2,7 @@ package graph
 
 import "github.com/heddle-gnn/heddle/mat"
 
-// A TargetKind says what the targets of nodes are.
+// A TargetKind states what the targets of nodes are.
 type TargetKind uint8
 
 // The kinds, and the names of their tasks.
@@ -27,7 +27,7 @@ func KindNamed(task string) (k TargetKind, ok bool) {
 	return 0, false
 }
 
-// A Unit is that of a column of standardised numbers: v stands for Mean + Deviation·v.
+// A Unit is a column's scale of standardised numbers: v represents Mean + Deviation·v.
 type Unit struct {
 	Mean      float64 `json:"mean"`
 	Deviation float64 `json:"deviation"` // above 0

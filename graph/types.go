@@ -8,13 +8,13 @@ import (
 )
 
 // Types are the types of the nodes of a graph, T of them. Each type's features are columns of their
-// own among those of Features: a node's row is zero in the columns of other types, which a sparse
+// own among the columns of Features: a node's row is zero in the columns of other types, which a sparse
 // row does not store, and a linear layer over all columns is a projection for each type. The zero
 // value is a graph whose nodes are all of one type.
 type Types struct {
 	Names []string // [T]
 	Of    []uint8  // [N] type of each node
-	Ptr   []int64  // [T+1] type t's features are columns [Ptr[t], Ptr[t+1]); nil: the types share all columns
+	Ptr   []int64  // [T+1] type t's features are columns [Ptr[t], Ptr[t+1]) (nil = the types share all columns)
 }
 
 // maxTypes bounds T.
@@ -23,7 +23,7 @@ const maxTypes = 1 << 8
 // Count returns T; 0 where nodes have no types.
 func (t Types) Count() int { return len(t.Names) }
 
-// Columns returns the columns [lo, hi) of that type, of so many in all.
+// Columns returns the columns [lo, hi) of that type, of `all` columns.
 func (t Types) Columns(kind, all int) (lo, hi int) {
 	if t.Ptr == nil {
 		return 0, all
@@ -126,7 +126,7 @@ func (t Types) Sections() []section.Section {
 	return append(list, section.Strings("types/names", t.Names)...)
 }
 
-// Read reads the types of n nodes with features x from a file, nothing where it has none.
+// Read reads the types of n nodes with features x from a file, nothing if it has none.
 func (t *Types) Read(f *section.Arrays, n int, x Features) (err error) {
 	*t = Types{}
 	if !f.Has("types/of") {

@@ -24,7 +24,7 @@ func Union(a, b *CSR) *CSR {
 
 // Factors returns what each end of an edge puts into the weight that Normalise gives it: edge (j,
 // i) of weight w gets w·dst[i]·src[j], up to rounding. So the sum over some sources of a
-// destination can be made by whoever has their rows, and weighed by whoever has the destination.
+// destination can be made by the member that has their rows, and weighed by the member that has the destination.
 // nil is 1 everywhere; degree is as in Normalise.
 func Factors(degree []float32, norm Norm) (dst, src []float64) {
 	switch norm {

@@ -17,7 +17,7 @@ func Identity(n int) Features {
 	return Features{Sparse: s}
 }
 
-// Numbers returns the column of the one in each row of f; ok is false where f says more of any node than its number
+// Numbers returns the column of the one in each row of f; ok is false where f has more about any node than its number
 // (Identity).
 func (f Features) Numbers() (numbers []int64, ok bool) {
 	x := f.Sparse

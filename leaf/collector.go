@@ -13,16 +13,16 @@ import (
 )
 
 // Collector is one site's comm.Reducer of sums with leaves. It is not safe for use by several goroutines
-// at once, but for Sums and Stop.
+// at once, except Sums and Stop.
 type Collector struct {
 	agreed Agreement
 	group  *comm.Group  // of the sites
 	inner  comm.Reducer // sums what the sites have
 	intake *Intake      // nil at a site that collects no shares
 	until  func(ctx context.Context, exchange int) error
-	border *border // nil: there are no edges between members, or this site collects no shares
+	border *border // nil = there are no edges between members, or this site collects no shares
 
-	journal *Journal // nil: none
+	journal *Journal // nil = none
 	next    int      // exchange that the run comes to next: what is kept of it, it goes through again
 
 	mu      sync.Mutex
@@ -39,7 +39,7 @@ type Collector struct {
 type exchange struct {
 	numbers []byte
 	leaves  map[Token]bool // whose shares are in it
-	width   int            // columns of rows, one for each node of the border; 0: a sum
+	width   int            // columns of rows, one for each node of the border (0 = a sum)
 	list    uint32         // digest of the leaves, over neighbours
 	opened  []byte         // sums of this site's own nodes, over neighbours
 }
@@ -60,12 +60,12 @@ func NewCollector(
 		fetched: map[Token]int{}, latest: map[Token]*byte{}}, nil
 }
 
-// Reduce implements comm.Reducer: the sums are those of all sites, and of the leaves of which all collecting sites have
+// Reduce implements comm.Reducer: the sums are over all sites, and over the leaves with a share at all collecting sites
 // a share when they close the exchange. They are exact sums of what each member rounded to Step. Limits are not
 // checked: nobody sees what one leaf sends.
 //
-// The M sites send 16·len·(M−1) bytes by the door Reduce where inner is a Group, for len numbers of Update and Counts,
-// and by the door Control beside Meta a tag of 8 bytes for each share that a collecting site has, to each other one.
+// The M sites send 16·len·(M−1) bytes by Reduce where inner is a Group, for len numbers of Update and Counts,
+// and by Control next to Meta a tag of 8 bytes for each share that a collecting site has, to each other one.
 func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
 	if e, is := s.replayed(); is {
 		if e.width > 0 {
@@ -107,8 +107,8 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 	return comm.Reduced{Meta: said.Meta}, unpack(x, c)
 }
 
-// collect closes the next exchange, in which a leaf's share has so many numbers, and returns the leaves of which every
-// collecting site has one.
+// collect closes the next exchange, in which a leaf's share has that many numbers, and returns the leaves of which
+// every collecting site has one.
 func (s *Collector) collect(ctx context.Context,
 	numbers func(Token) int) (shares map[uint64]share, list []uint64, err error) {
 	out := make([][]byte, s.group.Size())
@@ -190,7 +190,7 @@ func (s *Collector) change() {
 	s.changed = make(chan struct{})
 }
 
-// Stop says that no sum follows, since the run has ended or failed: err says why to whoever waits for one.
+// Stop reports that no sum follows, since the run has ended or failed: err is the reason.
 func (s *Collector) Stop(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

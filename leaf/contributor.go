@@ -22,13 +22,13 @@ type Uplink interface {
 }
 
 // Contributor is a leaf's comm.Reducer. What it returns are the sums of all sites and of the leaves that were in time;
-// whether this one was, Reduced.Without says.
+// Reduced.Without reports whether this one was not.
 type Contributor struct {
 	Agreement Agreement
 	Token     Token
 	Uplink    Uplink
-	Known     BorderNodes // as the sites know it (Dial); empty: no node has an edge to another member's
-	Random    io.Reader   // of seeds; nil: crypto/rand
+	Known     BorderNodes // as the sites know it (Dial), empty if no node has an edge to another member's
+	Random    io.Reader   // of seeds (nil = crypto/rand)
 
 	next int // exchange
 	open int // the first for which a share is not late, as far as is known
@@ -47,8 +47,8 @@ func (l *Contributor) Reduce(ctx context.Context, c *comm.Contribution) (comm.Re
 		return comm.Reduced{}, err
 	}
 	if !isExchange(b, k, false) {
-		return comm.Reduced{}, fmt.Errorf("%v: the sums of exchange %d must have a header of %d bytes that "+
-			"says so (got %d bytes)", c.ID, k, sumsHeader, len(b))
+		return comm.Reduced{}, fmt.Errorf("%v: the sums of exchange %d must have its header of %d bytes "+
+			"(got %d bytes)", c.ID, k, sumsHeader, len(b))
 	}
 	l.next, l.open = k+1, int(binary.LittleEndian.Uint32(b[8:]))
 	return comm.Reduced{Meta: [][]byte{c.Meta}, Without: b[1] == 0},
@@ -80,7 +80,7 @@ func (l *Contributor) send(ctx context.Context, k int, c *comm.Contribution) err
 	return nil
 }
 
-// mostSites is how many sites a leaf makes room for in a sum.
+// mostSites is how many sites a leaf makes space for in a sum.
 const mostSites = 1 << 12
 
 // fetch asks the leaf's first site for an exchange, and the others where that one cannot be reached.

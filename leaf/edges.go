@@ -14,7 +14,7 @@ import (
 )
 
 // CrossEdges are those between nodes of different members, leaves or collecting sites. The collecting sites have them,
-// all the same; a leaf has none, and is told how many its own nodes have.
+// all the same; a leaf has none, and receives how many its own nodes have.
 type CrossEdges struct {
 	names []string // of nodes, ascending
 	index map[string]int32
@@ -58,7 +58,7 @@ func NewEdges(pairs [][2]string) (*CrossEdges, error) {
 	return e, err
 }
 
-// digest tells whether two sites have the same edges.
+// digest reports whether two sites have the same edges.
 func (e *CrossEdges) digest() []byte {
 	h := sha256.New()
 	for i, name := range e.names {
@@ -68,7 +68,7 @@ func (e *CrossEdges) digest() []byte {
 	return h.Sum(nil)
 }
 
-// BorderNodes is those of a member's nodes that have edges to nodes of other members: rows of its own graph, and how
+// BorderNodes are the member's nodes that have edges to nodes of other members: rows of the member's graph, and how
 // many such edges each has.
 type BorderNodes struct {
 	Rows   []int32
@@ -83,7 +83,7 @@ type border struct {
 	edge  BorderNodes
 }
 
-// Boundary returns that of a member whose nodes have those names.
+// Boundary returns the border nodes of a member whose nodes have those names.
 func (e *CrossEdges) Boundary(ids []string) BorderNodes {
 	_, b := e.find(ids)
 	return b
@@ -106,9 +106,9 @@ func (e *CrossEdges) find(ids []string) (nodes []int32, b BorderNodes) {
 
 func (e *CrossEdges) degree(node int32) int { return int(e.adj.RowPtr[node+1] - e.adj.RowPtr[node]) }
 
-// Bind tells the collecting sites which nodes each of them has itself, by their names, before the first sum. All sites
-// of the group call it where the agreement has edges; a site that collects no shares has none. An error names the site
-// whose edges differ, or that has a node of another.
+// Bind lets the collecting sites know which nodes each of them has, by their names, before the first sum. All
+// sites of the group call it where the agreement has edges; a site that collects no shares has none. An error names the
+// site whose edges differ, or that has a node of another.
 func (s *Collector) Bind(ctx context.Context, ids []string) error {
 	out := make([][]byte, s.group.Size())
 	if s.intake != nil {
@@ -140,7 +140,7 @@ func (s *Collector) Bind(ctx context.Context, ids []string) error {
 // take notes the nodes that site q says it has.
 func (b *border) take(q int32, said []byte) error {
 	if len(said) < sha256.Size || len(said)%4 != 0 {
-		return fmt.Errorf("what a site says of its nodes must have at least %d bytes (got %d)", sha256.Size, len(said))
+		return fmt.Errorf("a site's list of its nodes must have at least %d bytes (got %d)", sha256.Size, len(said))
 	}
 	if string(said[:sha256.Size]) != string(b.digest()) {
 		return errors.New("all sites that collect shares must have the same edges between members")

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Intake holds what leaves have sent one site. It is for use by several goroutines.
+// Intake has what leaves have sent one site. It is for use by several goroutines.
 type Intake struct {
 	agreed Agreement
 	site   int
@@ -21,11 +21,11 @@ type Intake struct {
 	mu      sync.Mutex
 	quotas  map[string]*quota
 	leaves  map[Token]*quota
-	border  *border            // nil: there are no edges between members, or Bind has not been called
+	border  *border            // nil = there are no edges between members, or Bind has not been called
 	nodes   map[Token][]int32  // of the border, ascending
 	taken   map[int32]Token    // the same by node
 	open    uint32             // the exchange that is open, or opens next
-	numbers func(Token) int    // of a share of it; nil: not known yet
+	numbers func(Token) int    // of a share of it (nil = not known yet)
 	held    [2]map[Token]share // of this exchange and of the next one, for which leaves may be ready first
 	arrived chan struct{}      // one token: a share of this exchange came
 }
@@ -195,7 +195,7 @@ func (in *Intake) signal() {
 	}
 }
 
-// begin says how many numbers a leaf's share of the open exchange has. Shares that came before and have others are
+// begin sets how many numbers a leaf's share of the open exchange has. Shares that came before and have others are
 // dropped. in.mu is locked when numbers is called.
 func (in *Intake) begin(numbers func(Token) int) {
 	in.mu.Lock()
@@ -216,7 +216,7 @@ func (in *Intake) Shares() int {
 	return len(in.held[0])
 }
 
-// Quorum returns a Collector's Until: an exchange closes when so many leaves have sent their share, or after d.
+// Quorum returns a Collector's Until: an exchange closes when that many leaves have sent their share, or after d.
 func (in *Intake) Quorum(leaves int, d time.Duration) func(context.Context, int) error {
 	return func(ctx context.Context, exchange int) error {
 		timer := time.NewTimer(d)

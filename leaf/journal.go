@@ -15,14 +15,14 @@ import (
 // goes through the sums that are kept, as a leaf does, and on from there.
 type Journal struct {
 	Keep func(name string, b []byte) error     // durably
-	Kept func(name string) (b []byte, _ error) // nil: nothing
+	Kept func(name string) (b []byte, _ error) // nil = nothing
 }
 
 func exchangeName(k int) string { return fmt.Sprintf("sum-%d", k) }
 
 // Resume takes up what the journals of all sites of the group have, which call it before the first sum and before they
 // serve leaves. At most the last exchange is not at all of them: a sum goes to those that lack it, and one over
-// neighbours, of which each site has a part of its own, is repeated.
+// neighbours is repeated, because each site has only its own part.
 func (s *Collector) Resume(ctx context.Context, j *Journal) error {
 	s.journal = j
 	for {

@@ -1,12 +1,12 @@
-// Package leaf lets many members contribute to the sums of few: phones to those of sites. A leaf is no
-// peer of the sites. It has rows of its own and no edge to others' nodes, comes and goes as it likes,
-// and deals with the sites alone.
+// Package leaf lets many members contribute to the sums of few: phones to the sums of sites. A leaf is no
+// peer of the sites. It has its own rows and no edge to others' nodes, comes and goes as it likes,
+// and deals only with the sites.
 //
 // In each sum a leaf sends one message of additive shares to m ≥ 2 sites: its numbers less the streams
 // of m−1 seeds to one of them, a seed of 32 bytes to each of the others. All numbers are integers
 // modulo 2⁶⁴, so that a share by itself is uniformly random. When a sum closes, the sites agree on the
-// leaves of which all m have a share, add up the shares of these, add that to their own numbers, and
-// sum these as ever: in the clear, or under masks (privacy/secagg). Whoever dropped out is not in the
+// leaves with a share at all m, add up the shares of these, add that to their own numbers, and
+// sum these as ever: in the clear, or under masks (privacy/secagg). Who dropped out is not in the
 // list and costs nothing (Corrigan-Gibbs and Boneh, Prio, NSDI 2017, §3, without its proofs). Then a
 // leaf may fetch the sums, from which it computes what comes next as the sites do.
 //
@@ -29,7 +29,7 @@ type Agreement struct {
 	Sites int     // m, which collect shares: the first ranks of the sites' group
 	Least int     // leaves that a sum must have, or it goes without any
 	Most  int     // leaves that a site admits
-	// whether nodes of leaves have edges to those of other members, which the collecting sites know (Edges)
+	// whether nodes of leaves have edges to nodes of other members, which the collecting sites know (Edges)
 	Edges bool
 }
 
@@ -58,7 +58,7 @@ const MostLeaves = 1 << 22
 const mostNumbers = 1 << 20
 
 // Step is the grid of a sum: each member rounds its numbers to multiples of it, half to even, and their
-// sum is exact, whoever adds in which order.
+// sum is exact in any order.
 const Step = 0x1p-32
 
 // Token names a leaf within a run. A leaf draws it, and may draw another for the next run.
@@ -67,10 +67,10 @@ type Token [16]byte
 // First is which of m sites gets the leaf's numbers, and is asked for sums; the others get seeds.
 func (t Token) First(m int) int { return int(binary.LittleEndian.Uint64(t[:8]) % uint64(m)) }
 
-// bound returns the largest magnitude of a number of one leaf or of one of so many sites.
+// bound returns the largest magnitude of a number of one leaf or of one of that many sites.
 func (a Agreement) bound(sites int) float64 { return 0x1p63 * Step / float64(a.Most+sites) }
 
-// pack returns Update and Counts of c as they travel: integers modulo 2⁶⁴, multiples of Step and of 1. most is the
+// pack returns Update and Counts of c as they are sent: integers modulo 2⁶⁴, multiples of Step and of 1. most is the
 // largest magnitude of the former.
 func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
 	if c.Residual != nil {

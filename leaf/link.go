@@ -23,7 +23,7 @@ const linkHeader = 8
 // sends shares, which have no answer, and asks for sums, which are the answer.
 const (
 	hello   = iota + 1 // token, evidence
-	welcome            // empty: admitted
+	welcome            // empty = admitted
 	give               // a share
 	ask                // exchange, 4 bytes
 	sums               // as Collector.Sums has them
@@ -53,7 +53,8 @@ func sendMessage(ctx context.Context, t comm.Transport, to int, kind byte, b []b
 	}
 }
 
-// recvMessage receives a message of at most so many bytes. Memory is taken for what arrives, not for what is announced.
+// recvMessage receives a message of at most that many bytes. Memory is taken for what arrives, not for what is
+// announced.
 func recvMessage(ctx context.Context, t comm.Transport, from, most int) (kind byte, b []byte, err error) {
 	for total := -1; total != len(b); {
 		frame, err := t.Recv(ctx, from)
@@ -191,7 +192,7 @@ func (s *Collector) connects(t Token) (accept func(share []byte) error) {
 }
 
 // Serve deals with the leaf of one rank until it leaves, breaks the rules, or the run has ended; it returns why. Each
-// leaf needs a call of its own.
+// leaf needs its own call.
 func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error {
 	kind, b, err := recvMessage(ctx, t, from, len(Token{})+MostEvidence)
 	if err == nil && (kind != hello || len(b) < len(Token{})) {

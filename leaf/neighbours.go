@@ -12,16 +12,16 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Sums over neighbours are an exchange of their own. A leaf sends shares of the rows of its nodes. They are additive,
+// Sums over neighbours are their own exchange. A leaf sends shares of the rows of its nodes. They are additive,
 // so each site adds up those of a node's neighbours by itself, and what all sites have of a node, added up, is the sum
-// of its neighbours' rows: whoever has the node gets it from each of them, and nobody else learns it.
+// of its neighbours' rows: the member that has the node gets it from each of them, and nobody else learns it.
 
 // row returns what this site has of the sum for a node.
 func (e exchange) row(node int32) []byte {
 	return e.numbers[8*e.width*int(node) : 8*e.width*int(node+1)]
 }
 
-// Boundary returns this site's nodes that have edges to those of other members.
+// Boundary returns this site's nodes that have edges to nodes of other members.
 func (s *Collector) Boundary() BorderNodes {
 	if s.border == nil {
 		return BorderNodes{}
@@ -29,11 +29,11 @@ func (s *Collector) Boundary() BorderNodes {
 	return s.border.edge
 }
 
-// Gather returns for each node of the boundary the sum of the rows of its neighbours at other members: x has those of
-// the boundary, and so has what is returned [boundary × D]. A leaf that is not there counts 0. All sites of the group
-// call it, and each leaf; the sums are exact sums of what each member rounded to Step.
+// Gather returns for each node of the boundary the sum of the rows of its neighbours at other members: x has the rows
+// of the boundary, and so has what is returned [boundary × D]. A leaf that is not there counts 0. All sites of the
+// group call it, and each leaf; the sums are exact sums of what each member rounded to Step.
 //
-// Site q sends each other collecting site 8·D bytes for each of that one's nodes by the door Halo, and by the door
+// Site q sends each other collecting site 8·D bytes for each of that one's nodes by Halo, and by
 // Control tags as in Reduce.
 func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	if e, is := s.replayed(); is {
@@ -117,7 +117,7 @@ func opened(sum comm.Integers, like mat.Dense) (mat.Dense, error) {
 	return out, unpack(sum, &comm.Contribution{Update: out.Data})
 }
 
-// Boundary returns this leaf's nodes that have edges to those of other members.
+// Boundary returns this leaf's nodes that have edges to nodes of other members.
 func (l *Contributor) Boundary() BorderNodes { return l.Known }
 
 // Gather is Collector.Gather at a leaf. What the sums lack is of leaves that were not there in time, as this one may
@@ -158,6 +158,6 @@ func isExchange(b []byte, k int, neighbours bool) bool {
 		binary.LittleEndian.Uint32(b[4:]) == uint32(k)
 }
 
-// GatheredBytes returns what a leaf receives where rows of its nodes have so many numbers together: what each site has.
-// It sends SentBytes.
+// GatheredBytes returns what a leaf receives where rows of its nodes have that many numbers together: what each site
+// has. It sends SentBytes.
 func (a Agreement) GatheredBytes(numbers int) int64 { return int64(a.Sites * (sumsHeader + 8*numbers)) }

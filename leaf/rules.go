@@ -13,7 +13,7 @@ type Rules struct {
 
 	// Attest judges what a leaf shows of itself. The program that embeds the site knows what its leaves can show: the
 	// verdict of a platform (Play Integrity, App Attest), a code of invitation, a client certificate. Without it
-	// everybody could be as many leaves as a cohort has room for.
+	// everybody could be as many leaves as a cohort has space for.
 	Attest func(ctx context.Context, t Token, evidence []byte) (Admission, error)
 
 	// Edges are those that nodes of leaves have to nodes of other members; nil unless the agreement has edges.
@@ -30,7 +30,7 @@ type Admission struct {
 type Cohort struct {
 	Name string
 	Most int     // leaves of it in a run
-	Rate float64 // messages a second of all of them together; 0: no bound
+	Rate float64 // messages a second of all of them together (0 = no bound)
 }
 
 // Validate returns the first fault of r, or nil.
@@ -41,7 +41,7 @@ func (r Rules) Validate() error {
 	names := map[string]bool{}
 	for _, c := range r.Cohorts {
 		if names[c.Name] || c.Most < 1 || !(c.Rate >= 0) || math.IsInf(c.Rate, 0) {
-			return fmt.Errorf("a cohort must have a name of its own, room for at least 1 leaf and a rate of at "+
+			return fmt.Errorf("a cohort must have its own name, at least 1 leaf and a rate of at "+
 				"least 0 (got %+v)", c)
 		}
 		names[c.Name] = true

@@ -19,7 +19,7 @@ const (
 	isNumbers = 1 // the payload is the leaf's numbers, less the streams of all seeds
 	isSeed    = 2 // it is a seed
 
-	// HeaderLen is the length of a share's header, SeedLen that of a seed.
+	// HeaderLen is the length of a share's header, SeedLen the length of a seed.
 	HeaderLen = 48
 	SeedLen   = 32
 )
@@ -126,7 +126,7 @@ func stream(seed []byte, n int) []byte {
 	return b
 }
 
-// SentBytes returns what a leaf sends in a sum of so many numbers: m headers, the numbers, m−1 seeds.
+// SentBytes returns what a leaf sends in a sum of that many numbers: m headers, the numbers, m−1 seeds.
 func (a Agreement) SentBytes(numbers int) int64 {
 	return int64(a.Sites*HeaderLen + 8*numbers + (a.Sites-1)*SeedLen)
 }

@@ -13,9 +13,9 @@ import "slices"
 // cannot begin.
 type assembly struct {
 	rank int
-	// by rank: the attempt at the other end of the stream to each member, and this one's own; 0: no stream
+	// by rank: the attempt at the other end of the stream to each member, and this one's own (0 = no stream)
 	attempts []uint64
-	rolls    [][]uint64 // by rank: what the member at the other end of the stream has met; nil: it has not said
+	rolls    [][]uint64 // by rank: what the member at the other end of the stream has met (nil = it has not said)
 	told     bool       // this member has sent its roll
 }
 
@@ -44,7 +44,7 @@ func (a *assembly) lose(q int) (drop []int) {
 	return drop
 }
 
-// giveUp forgets all streams and returns the ranks at their other ends, but for one.
+// giveUp forgets all streams and returns the ranks at their other ends, except one.
 func (a *assembly) giveUp(but int) (drop []int) {
 	for q := range a.attempts {
 		if q == a.rank || a.attempts[q] == 0 {

@@ -16,11 +16,11 @@ type Hello struct {
 	Partition  [32]byte // fingerprint of the partition that the shards belong to
 
 	// PlanText is the plan in its canonical form, or nothing; at most maxPlanText bytes. Only
-	// members that differ, or are told of a difference, receive it.
+	// members that differ, or hear of a difference, receive it.
 	PlanText string
 }
 
-// Declined is the PlanText of a member that cannot take part. Whoever meets it does not wait for it any longer.
+// Declined is the PlanText of a member that cannot take part. Who meets it does not wait for it any longer.
 const Declined = "declined"
 
 // maxPlanText bounds Hello.PlanText, in bytes.

@@ -28,7 +28,7 @@ const (
 	statusEvery   = time.Second
 )
 
-// rendezvous is one Join in progress: a stream to every other member, whoever dials.
+// rendezvous is one Join in progress: a stream to every other member; either end dials.
 //
 // The lower rank of a pair dials. The higher one also dials if the lower has no address for it or
 // does not get through. If streams cross, the lower rank chooses one.
@@ -297,7 +297,7 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	return node.Explain(err)
 }
 
-// reach makes a connection to p, where there is none: directly, or else through a relay.
+// reach makes a connection to p, if there is none: directly, or else through a relay.
 func (r *rendezvous) reach(ctx context.Context, p *pair) error {
 	n := r.host.node
 	err := n.Dial(ctx, p.member)

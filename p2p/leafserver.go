@@ -20,11 +20,11 @@ import (
 // LeafService is what a site decides for itself of the leaves whose shares it collects.
 type LeafService struct {
 	Rules  leaf.Rules    // whom it admits
-	Listen []string      // multiaddresses to listen on for leaves; nil: those of the plan
+	Listen []string      // multiaddresses to listen on for leaves (nil = the plan's)
 	Stay   time.Duration // at most, when the model is final, for leaves that have not fetched all sums yet
 }
 
-// LeafServer is a site's network node for leaves, beside that of its session.
+// LeafServer is a site's network node for leaves, next to its session's.
 type LeafServer struct {
 	node   *node.Node
 	cancel context.CancelFunc

@@ -184,7 +184,7 @@ func (l *link) release() {
 	l.reserved = 0
 }
 
-// cut says what the end of a stream means.
+// cut states what the end of a stream means.
 func cut(err error, inside bool) error {
 	if err != io.EOF { // a broken connection wraps io.EOF too
 		return err

@@ -198,7 +198,7 @@ func (s *Mesh) blame(l *link, op string, err error) *comm.PeerError {
 }
 
 // Close ends the session. The other members receive all frames that Send has taken if they do so
-// within five seconds. Calls in progress fail. If a peer failed, Close only tells the others which
+// within five seconds. Calls in progress fail. If a peer failed, Close only reports to the others which
 // one. The host can then Join again.
 func (s *Mesh) Close() error {
 	s.close.Do(func() {
@@ -259,7 +259,7 @@ func (s *Mesh) WireBytes() (sent, received int64) {
 	return sent, received
 }
 
-// ErrRevoked says that a peer's membership was revoked.
+// ErrRevoked reports that a peer's membership was revoked.
 var ErrRevoked = errors.New("its membership was revoked")
 
 // Revoke shuts out the peer with this ID for as long as the host lives. It closes its connections,

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
-// MemberMismatchError says that the hellos of two members differ. Both find it, and tell the others.
+// MemberMismatchError reports that the hellos of two members differ. Both find it, and tell the others.
 type MemberMismatchError struct {
 	Rank  int    // of the member that differs, in our roster
 	Name  string // of it
@@ -98,7 +98,7 @@ func mismatches(err error) (out []*MemberMismatchError) {
 	return out
 }
 
-// A refusal is what a member that gives up tells the others: in what one member differs from
+// A refusal is what a member that gives up sends the others: in what one member differs from
 // another. Its fields are behind their lengths, as uint32.
 const (
 	maxValue   = 256 // bytes of one of the values that differ

@@ -51,7 +51,7 @@ func (r *rendezvous) linked(s network.Stream, p *pair, attempt uint64) {
 	r.leave(dropped)
 }
 
-// drop takes links from their pairs. The caller holds mu, and then calls leave without it.
+// drop takes links from their pairs. The caller has locked mu, and then calls leave without it.
 func (r *rendezvous) drop(ranks []int) (links []*link) {
 	for _, q := range ranks {
 		if p := r.pairs[q]; p.link != nil {
@@ -121,7 +121,7 @@ func (r *rendezvous) listen(p *pair, l *link) {
 	r.leave(nil)
 }
 
-// settled tells the others whom this member has met, once that is all of them, and reports whether
+// settled reports to the others whom this member has met, once that is all of them, and reports whether
 // the session may begin: all members agree.
 func (r *rendezvous) settled() bool {
 	r.mu.Lock()
@@ -134,7 +134,7 @@ func (r *rendezvous) settled() bool {
 	return r.over
 }
 
-// links lists what links there are. The caller holds mu.
+// links lists what links there are. The caller has locked mu.
 func (r *rendezvous) links() (out []*link) {
 	for _, p := range r.pairs {
 		if p != nil && p.link != nil {
@@ -144,7 +144,7 @@ func (r *rendezvous) links() (out []*link) {
 	return out
 }
 
-// say sends a roll, unless it is nil. Where it cannot be sent the link ends, which listen notices.
+// say sends a roll, unless it is nil. If it cannot be sent the link ends, which listen notices.
 func (r *rendezvous) say(roll []uint64, links []*link) {
 	if roll == nil {
 		return

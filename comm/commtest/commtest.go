@@ -23,7 +23,7 @@ const patience = time.Minute
 // Conformance runs the suite. open returns the connected transports of a new network of size
 // members, in rank order; what they need besides Close it registers with t.Cleanup. Beyond the contract
 // of comm.Transport the suite requires: frames have 0 to LargeFrame bytes; memory for unread frames is
-// bounded below 64 MiB a link; Close may be called twice, unblocks the calls of its own member with an
+// bounded below 64 MiB a link; Close may be called twice, unblocks its member's calls with an
 // error, and does not lose what Send had accepted; a lost peer does not disturb the links between
 // others.
 func Conformance(t *testing.T, open func(t *testing.T, size int) []comm.Transport) {
@@ -87,7 +87,7 @@ func together(t *testing.T, tasks ...func() error) {
 	}
 }
 
-// content is frame i from one member to another, of a length and bytes drawn by key.
+// content is frame i from one member to another, of a length and bytes sampled by key.
 func content(from, to, i, maxLen int) []byte {
 	key := rng.New(1).Fold(uint64(from)).Fold(uint64(to)).Fold(uint64(i))
 	b := make([]byte, key.Uint64(0)%uint64(maxLen+1))
@@ -225,7 +225,7 @@ func (n network) sentFrame(t *testing.T) {
 	})
 }
 
-// Recv keeps nothing of the frame: the receiver holds all of them, and writes over what lies behind
+// Recv keeps nothing of the frame: the receiver holds all of them, and writes over what is behind
 // each.
 func (n network) receivedFrame(t *testing.T) {
 	const count, maxLen = 200, 5000

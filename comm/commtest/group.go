@@ -148,7 +148,7 @@ func reduction(ctx context.Context, g *comm.Group) error {
 }
 
 // fixedSums reduces in fixed point, over one frame and over several. A member's numbers are whole,
-// of magnitude rank + 1 at most, so that a column's sums are known but for the rounding.
+// of magnitude rank + 1 at most, so that a column's sums are known except the rounding.
 func fixedSums(ctx context.Context, g *comm.Group) error {
 	size := g.Size()
 	all := size * (size + 1) / 2

@@ -50,7 +50,7 @@ func (n *Noise) note(id comm.ReduceID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if id.Kind == "" || id.Generation == 0 || n.seen[id] {
-		n.T.Errorf("a reduction without a name of its own: %v (a second time: %t)", id, n.seen[id])
+		n.T.Errorf("a reduction must have its own name: %v (a second time: %t)", id, n.seen[id])
 	}
 	if n.seen == nil {
 		n.seen = map[comm.ReduceID]bool{}

@@ -56,7 +56,7 @@ func (n network) groupStream(ctx context.Context, g *comm.Group) error {
 		if lanes[0].In[q] > 0 {
 			s.Ask(0, q)
 			if from, ok := s.Next(0); ok && from != q {
-				return fmt.Errorf("stream: a message of member %d arrived in place of member %d's", from, q)
+				return fmt.Errorf("stream: a message of member %d arrived instead of member %d's", from, q)
 			}
 		}
 		if lanes[1].Out[q] > 0 {

@@ -55,7 +55,7 @@ func (u *uplink) leave(wire time.Duration) time.Duration {
 }
 
 // newLink returns the link from one member, whose links share an uplink, to another. A pair with a model
-// of its own has an uplink of its own, too.
+// of its own has its own uplink, too.
 func newLink(shared *uplink, from, to int, models Table, seed uint64) *link {
 	l := &link{uplink: shared, key: rng.New(seed).FoldString("sim").Fold(uint64(from)).Fold(uint64(to)),
 		limit: defaultLimit}

@@ -33,7 +33,7 @@ func (m *member) Close() error {
 // Free implements comm.Transport.
 func (m *member) Free(frame []byte) { m.net.pool.Put(frame) }
 
-// Send copies the frame and puts the copy into the link's queue, waiting for room.
+// Send copies the frame and puts the copy into the link's queue, waiting for space.
 func (m *member) Send(ctx context.Context, to int, head, body []byte) error {
 	peer := m.peer(to)
 	l := m.net.link(m.rank, to)

@@ -1,7 +1,7 @@
 // Package netsim simulates networks. A Model describes a connection by latency, rate and loss, and
-// a Table those of a set of peers. New makes a network in memory of them, for tests and for members
-// that share a process, and Over puts them in the way of another transport. Predict tells how long
-// a run would take. What is drawn follows from a seed, and time is that of package time alone, so
+// a Table the connections of a set of peers. New makes a network in memory of them, for tests and for members
+// that share a process, and Over puts them in the way of another transport. Predict returns how long
+// a run would take. What is random follows from a seed, and time is only package time's, so
 // that a test in a testing/synctest bubble does not wait.
 package netsim
 
@@ -17,7 +17,7 @@ import (
 // Model is what a peer's connection to all others is like.
 type Model struct {
 	Latency time.Duration // one way
-	Rate    float64       // bytes a second that a peer sends to all others together; 0: no bound
+	Rate    float64       // bytes a second that a peer sends to all others together (0 = no bound)
 	Loss    float64       // fraction of packets lost, each sent again a round trip later, in [0, 1)
 }
 
@@ -160,7 +160,7 @@ type Load struct {
 }
 
 // Predict returns how long a run of this load takes over m: it computes, waits for each trip in
-// turn, and sends its bytes, none of which is taken to overlap with another.
+// turn, and sends its bytes, and nothing is taken to overlap.
 func (m Model) Predict(l Load) time.Duration {
 	each := 0
 	if l.Trips > 0 {

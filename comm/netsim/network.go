@@ -23,7 +23,7 @@ type Config struct {
 // arrives when it ends.
 type Partition struct {
 	Ranks      []int
-	Start, End time.Duration // since New; End 0: for ever
+	Start, End time.Duration // since New (End 0 = for ever)
 }
 
 // validate reports all faults of c for a network of size members.

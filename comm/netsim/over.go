@@ -14,7 +14,7 @@ const leave = 5 * time.Second
 // slow is a transport that gets each frame when the model lets it arrive.
 type slow struct {
 	comm.Transport
-	links []*delayed // by rank; nil: this member
+	links []*delayed // by rank (nil = this member)
 	pool  comm.SpareFrames
 
 	once   sync.Once

@@ -15,7 +15,7 @@ type Table struct {
 	Pairs []Pair
 }
 
-// Pair is the link from one peer to another. Its Rate bounds it alone, and it uses nothing of the
+// Pair is the link from one peer to another. Its Rate bounds only this link, and it uses nothing of the
 // Rate of All.
 type Pair struct {
 	From, To int // ranks
@@ -23,7 +23,7 @@ type Pair struct {
 }
 
 // ParseTable reads what String writes: models such as "latency=50ms,rate=5Mbit,loss=1%", separated
-// by semicolons or ends of lines. One behind "0>2:" holds from peer 0 to peer 2, one behind "0-2:"
+// by semicolons or ends of lines. One behind "0>2:" is for messages from peer 0 to peer 2, one behind "0-2:"
 // both ways, any other for all peers. Later entries replace earlier ones.
 func ParseTable(s string) (t Table, err error) {
 	seen := false
@@ -113,7 +113,7 @@ func (t Table) Worst() Model {
 	return worst
 }
 
-// ParseLink reads the table of a network of size members; nil: the text is empty.
+// ParseLink reads the table of a network of size members (nil = the text is empty).
 func ParseLink(text string, size int) (*Table, error) {
 	if text == "" {
 		return nil, nil

@@ -17,7 +17,7 @@ type Halo struct {
 // Exchange returns own, this member's rows, followed by those that the others send. The result is
 // sparse if all of them are. mixed, which must be the same at every member, means that rows are
 // sparse or have been: members may differ in how full theirs are by now. Such rows, and all that
-// are not float32, travel in messages that state their layout; dense float32 travels as it is, 4
+// are not float32, are sent in messages that state their layout; dense float32 is sent as it is, 4
 // bytes a value. Rows of a rank that is not a member of g are zero.
 func (k *Coder) Exchange(
 	ctx context.Context, g *comm.Group, h Halo, own Block, mixed bool, what string,

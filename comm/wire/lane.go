@@ -17,7 +17,7 @@ import (
 func (k *Coder) Lane(cols int, send, recv []int, row func(to, k int) []float32,
 	take func(from, k, at int, values []float32)) comm.Lane {
 	if k.coding.Columns {
-		panic("wire: rows of a lane must have scales of their own: one leaves before the next is known")
+		panic("wire: rows of a lane must have their own scales: one leaves before the next is known")
 	}
 	l := lane{Coder: k, cols: cols, row: row, take: take, room: make([]scratch, len(send))}
 	bytes := func(rows []int) []int {
@@ -115,7 +115,7 @@ func (l *lane) read(from, at, n int, src []byte) error {
 	return nil
 }
 
-// decode passes what part holds of row r, from byte at on, to take. Every bit pattern is accepted:
+// decode passes what part has of row r, from byte at on, to take. Every bit pattern is accepted:
 // a value that is not finite ends training when it reaches the loss.
 func (l *lane) decode(part []byte, r, at, from int, b *buffers) {
 	switch l.coding.Values {

@@ -10,7 +10,7 @@ import (
 )
 
 // round writes to y the multiples of a scale that are nearest to the values of a row, ties to even,
-// and returns the scale. It is 0 where all are 0 or too small, and not finite where one of them is
+// and returns the scale. It is 0 if all are 0 or too small, and not finite where one of them is
 // not.
 func (c Coding) round(row []float32, y []int8) (scale float32) {
 	if c.Values == "int8" {

@@ -55,7 +55,7 @@ type files struct {
 }
 
 // parseConfig reads NAME.json, as DGL 1.0 and later write it and as versions before did: relations
-// without the types of their ends, maps that are lists of ends, one map where there are no types.
+// without the types of their ends, maps that are lists of ends, one map if there are no types.
 func parseConfig(path string, b []byte) (*config, error) {
 	c := &config{}
 	fail := func(format string, args ...any) (*config, error) {

@@ -1,13 +1,13 @@
 // Package dgl reads partitions that the Deep Graph Library wrote (dgl.distributed.partition_graph),
 // and writes ours so that DGL opens them (dgl.distributed.load_partition).
 //
-// A partition is NAME.json beside part0/, part1/, …, each with graph.dgl (the part's graph),
+// A partition is NAME.json next to part0/, part1/, …, each with graph.dgl (the part's graph),
 // node_feat.dgl and edge_feat.dgl (its columns). Its global IDs are DGL's own: they ascend by part,
 // then by type inside the part, then by the node; every part owns one run of them.
 //
 // Numbers are little-endian and unaligned. Text: u64 length, bytes. Vector: u64 count, elements. Columns: vector of
-// (text, array). An array: u64 dd5e40f096b4a13f, u64 0, i32 device (1 is the processor), i32 0, i32 rank, u8 kind (0 int, 1
-// uint, 2 float, 4 bfloat), u8 bits, u16 1, an i64 for each extent, i64 bytes, the elements row by row.
+// (text, array). An array: u64 dd5e40f096b4a13f, u64 0, i32 device (1 is the processor), i32 0, i32 rank, u8 kind (0
+// int, 1 uint, 2 float, 4 bfloat), u8 bits, u16 1, an i64 for each extent, i64 bytes, the elements row by row.
 //
 // node_feat.dgl and edge_feat.dgl: u64 dd5a9fbe3fa2443f, u64 count, columns. A column is called TYPE/NAME; its rows are
 // the part's own nodes by ID, or its own edges in the order of graph.dgl.

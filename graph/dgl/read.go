@@ -25,7 +25,7 @@ type Partition struct {
 // the order of the file.
 type Part struct {
 	Inner    int       // nodes that the part owns
-	Global   []int64   // [nodes] global ID; those of inner nodes are one run
+	Global   []int64   // [nodes] global ID; inner nodes have one run of them
 	Src, Dst []int32   // [edges] of the inner edges, which end at inner nodes
 	EdgeID   []int64   // [edges] global ID
 	Type     []int32   // [edges] relation
@@ -37,8 +37,8 @@ type Part struct {
 // Columns are named tensors with one row for each node or edge of a type.
 type Columns map[string]Tensor
 
-// Read reads the partition that NAME.json at path describes; path may be the folder that it alone
-// lies in. Everything that can be compared is: IDs with the maps, counts with the totals, types
+// Read reads the partition that NAME.json at path describes; path may be the folder with only this one
+// is in. Everything that can be compared is: IDs with the maps, counts with the totals, types
 // with the runs, rows with what they belong to. An error names the file and, in binary ones, the
 // byte.
 func Read(path string) (*Partition, error) {
@@ -85,13 +85,13 @@ func locate(path string) (string, error) {
 			continue
 		}
 		if found != "" {
-			return "", fmt.Errorf("%s holds %s and %s: name the one that describes the partition", path, found,
+			return "", fmt.Errorf("%s has %s and %s: name the one that describes the partition", path, found,
 				e.Name())
 		}
 		found = e.Name()
 	}
 	if found == "" {
-		return "", fmt.Errorf("%s holds no NAME.json, which describes a partition", path)
+		return "", fmt.Errorf("%s has no NAME.json, which describes a partition", path)
 	}
 	return filepath.Join(path, found), nil
 }
@@ -181,7 +181,7 @@ func (c *config) inner(k int, g *local) (*Part, error) {
 		seen[id] = true
 	}
 	if len(p.Global) < p.Inner {
-		return nil, fmt.Errorf("%d nodes, of which the part owns %d", len(p.Global), p.Inner)
+		return nil, fmt.Errorf("%d nodes are fewer than the %d that the part owns", len(p.Global), p.Inner)
 	}
 	if err := c.owners(g, p); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func (c *config) inner(k int, g *local) (*Part, error) {
 	return p, c.innerEdges(k, g, p)
 }
 
-// owners compares the columns part_id and _TYPE of the nodes, where there are any, with the map.
+// owners compares the columns part_id and _TYPE of the nodes, if there are any, with the map.
 func (c *config) owners(g *local, p *Part) error {
 	for name, of := range map[string]func(part, kind int) int{
 		"part_id": func(part, _ int) int { return part },
@@ -237,8 +237,8 @@ func (c *config) innerEdges(k int, g *local, p *Part) error {
 		}
 		at := id - own[0]
 		if at < 0 || at >= int64(len(seen)) || seen[at] || g.dst[e] >= int64(p.Inner) {
-			return fmt.Errorf("each of the part's own edges, [%d, %d), must occur once and lead into one of its own "+
-				"nodes (got local edge %d as edge %d, into local node %d)", own[0], own[1], e, id, g.dst[e])
+			return fmt.Errorf("each of the part's own edges, [%d, %d), must occur once and end in the part "+
+				"(got local edge %d as edge %d, into local node %d)", own[0], own[1], e, id, g.dst[e])
 		}
 		seen[at] = true
 		_, kind := c.edges.place(id)
@@ -305,7 +305,7 @@ func columns(path string, given bool, t types, rows func(int) int64) ([]Columns,
 		kind, name := 0, key
 		if at := strings.IndexByte(key, '/'); at >= 0 {
 			kind, name = t.find(key[:at]), key[at+1:]
-		} else if len(t.names) != 1 { // old files leave the type out where there is one
+		} else if len(t.names) != 1 { // old files leave the type out if there is one
 			kind = -1
 		}
 		if kind < 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Names says which columns are what. The zero value takes DGL's own names. A name may be led by its
+// Names sets which columns are what. The zero value takes DGL's own names. A name may be led by its
 // type, "paper/feat".
 type Names struct {
 	Features string // of every type that has it; "": feat or features, none where neither is there
@@ -27,11 +27,11 @@ type Names struct {
 // node. Masks are the columns train_mask, val_mask and test_mask; a node without a label is in no
 // split.
 //
-// Of a graph with types the nodes of all types are nodes, and an edge of any relation is an edge,
+// In a graph with types the nodes of all types are nodes, and an edge of any relation is an edge,
 // and is one of that relation too (graph.WithInverses, unless the graph is built as directed). Each
-// type's features have columns of their own, after those of the types before it (graph.Types), and so
+// type's features have their own columns, after the columns of the types before it (graph.Types), and so
 // have the edges of each relation. The labels are
-// those of the one type that has some, and every node is named TYPE/number, the number being DGL's
+// the labels of the one type that has some, and every node is named TYPE/number, the number being DGL's
 // ID within the type.
 func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
 	g = &graph.Graph{Name: p.Name}
@@ -127,8 +127,8 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 	return nil
 }
 
-// edgeFeatures returns the features of so many edges, those of each relation in columns of their own,
-// and the row of each edge; nothing where no column is named.
+// edgeFeatures returns the features of that many edges, those of each relation in their own columns,
+// and the row of each edge; nothing if no column is named.
 func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []int32, err error) {
 	if name == "" {
 		return x, nil, nil
@@ -180,7 +180,7 @@ func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []in
 	return x, rows, nil
 }
 
-// relations fills in the edges by relation, where there are several.
+// relations fills in the edges by relation, if there are several.
 func (p *Partition) relations(g *graph.Graph, n Names, kind, src, dst []int32, weight []float32, rows []int32) error {
 	relations := len(p.EdgeTypes)
 	if relations < 2 {
@@ -337,7 +337,7 @@ func (p *Partition) names() []string {
 	return ids
 }
 
-// masks holds the column of each split.
+// masks has the column of each split.
 var masks = [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
 
 func (p *Partition) labels(g *graph.Graph, name string) error {
@@ -393,7 +393,7 @@ func (p *Partition) labels(g *graph.Graph, name string) error {
 	return nil
 }
 
-// Bounds on the classes, and on the room that nodes of other types take among the labels of one, so
+// Bounds on the classes, and on the space that nodes of other types take among the labels of one, so
 // that a damaged file cannot ask for memory that it has no bytes for.
 const (
 	maxClasses = 1 << 20

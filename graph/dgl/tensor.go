@@ -19,7 +19,7 @@ const (
 	Bool   ElementKind = 6
 )
 
-// Tensor is an array as it lies in a file: row by row, little-endian.
+// Tensor is an array as it is in a file: row by row, little-endian.
 type Tensor struct {
 	Kind  ElementKind
 	Bits  int // of an element
@@ -71,7 +71,7 @@ func (t Tensor) ints() ([]int64, error) {
 }
 
 // floats returns the elements of a tensor of numbers, rounded to float32, and refuses one that is
-// not finite then. A NaN is taken where nan says so: labels have it for none.
+// not finite then. A NaN is taken if nan is true: labels have it for none.
 func (t Tensor) floats(nan bool) ([]float32, error) {
 	le := binary.LittleEndian
 	var out []float32

@@ -33,7 +33,7 @@ func ReadFormats(t testing.TB, folder string) (f Formats) {
 	return f
 }
 
-// Adjacency is built from the edges alone, not by the readers.
+// Adjacency is built only from the edges, not by the readers.
 func (f Formats) Adjacency(t testing.TB, weighted bool) graph.CSR {
 	t.Helper()
 	var src, dst []int32

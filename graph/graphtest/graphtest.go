@@ -60,7 +60,7 @@ func Draw(t *rapid.T) *graph.Graph {
 	return g
 }
 
-// DrawTyped returns a graph as Draw does that may have types of nodes, with features of their own or
+// DrawTyped returns a graph as Draw does that may have types of nodes, with their own features or
 // shared ones, relations, and columns of edges.
 func DrawTyped(t *rapid.T) *graph.Graph {
 	g := Draw(t)
@@ -95,7 +95,7 @@ func DrawTyped(t *rapid.T) *graph.Graph {
 	return g
 }
 
-// Apart gives each type of g's nodes columns of its own: those that all types share now, once for each.
+// Apart gives each type of g's nodes its own columns: those that all types share now, once for each.
 func Apart(g *graph.Graph) {
 	cols, t := g.X.Cols(), &g.Types
 	if cols == 0 {
@@ -140,7 +140,7 @@ func Path(n int) *graph.Graph {
 	return g
 }
 
-// Communities returns n nodes in groups, with that many edges a node of which inside stay in the
+// Communities returns n nodes in groups, with that many edges a node. A share of them, inside, stays in the
 // group, under IDs that tell nothing.
 func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
 	name := key.FoldString("name").Perm(n)
@@ -171,8 +171,8 @@ func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph
 	return g
 }
 
-// Reseal sets length and checksums of a section file to what it holds, as far as it holds them, so
-// that the fuzzer reaches what lies behind them.
+// Reseal sets length and checksums of a section file to what it has, as far as it has them, so
+// that the fuzzer reaches what is behind them.
 func Reseal(b []byte) {
 	le, table := binary.LittleEndian, crc32.MakeTable(crc32.Castagnoli)
 	if len(b) < 64 {
@@ -241,7 +241,7 @@ func Star(leaves int) *graph.Graph {
 }
 
 // Skewed returns a graph without edges of three classes that overlap, in shares of 7, 2 and 1 of ten nodes. 20 nodes of
-// each class train. 30 of each validate, or where drawn is false one in six of all others.
+// each class train. 30 of each validate, or if drawn is false one in six of all others.
 func Skewed(drawn bool) *graph.Graph {
 	const n = 2000
 	key, x := rng.New(9), mat.New(n, 6)

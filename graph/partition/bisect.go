@@ -177,7 +177,7 @@ func (h *halves) move(v int32, met func(u int32)) {
 }
 
 // grow gives part 0 its share of the nodes, part 1 the rest: always that of the best gain of those next to it, and a
-// random one where there is none.
+// random one if there is none.
 func (h *halves) grow(key rng.Key) {
 	n, dims := h.n(), len(h.caps.bounds)
 	h.cut = 0

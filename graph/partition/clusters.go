@@ -3,7 +3,7 @@ package partition
 import "math"
 
 // A stream of nodes meets most of them before their neighbours, and then scatters what belongs together. Passes that
-// let every node join its neighbours in small clusters, and clusters then be dealt to parts by a graph of their own,
+// let every node join its neighbours in small clusters, and clusters then be dealt to parts by their own graph,
 // give the passes over parts a start (as 2PS, Mayer et al., ICDE 2022, does for edges; the clusters are those of
 // Multilevel).
 const (
@@ -12,7 +12,7 @@ const (
 	fewest       = 256     // and in all
 	inside       = 0.08    // share of the edges inside clusters below which there are none to speak of
 	mostClusters = 1 << 20 // that get a part; nodes of smaller ones are left to the passes
-	looked       = 32      // neighbours at which a node looks for a cluster, of more every so many-th
+	looked       = 32      // neighbours at which a node looks for a cluster, of more every nth
 	tied         = 3       // other clusters that a node ties its own to
 	mostTies     = 1 << 22 // in memory, of more nodes a sample
 )
@@ -69,13 +69,13 @@ func (a *assigner) mostInCluster() int32 {
 	return int32(max(len(a.owner)/max(len(a.load)*smallest, fewest), 2))
 }
 
-// density is what draws a node to a cluster of that size to which it has so many edges: small ones grow first, so that
-// none swallows its surroundings before they have formed.
+// density is what draws a node to a cluster of that size to which it has that many edges: small ones grow first, so
+// that none swallows its surroundings before they have formed.
 func density(edges, size int32) float32 { return float32(edges) * float32(edges) / float32(size) }
 
 // counts counts labels, few at a time, in an open hash table.
 type counts struct {
-	slots []uint64 // label and count; 0: free
+	slots []uint64 // label and count (0 = free)
 	met   []uint32 // slots in use
 }
 
@@ -130,7 +130,7 @@ func (c *counts) of(label int32) int32 {
 	}
 }
 
-// tie says how many edges a node of cluster a has to cluster b.
+// tie is how many edges a node of cluster a has to cluster b.
 type tie struct{ a, b, edges int32 }
 
 // join clusters once more and gives each cluster to a part: a graph of clusters, tied by their nodes, is partitioned as
@@ -173,7 +173,7 @@ func (a *assigner) join() error {
 	name, n := a.nameClusters()
 	kept := ties[:0]
 	for _, t := range ties {
-		// A cluster that had no room may have lost its nodes since.
+		// A cluster that had no space may have lost its nodes since.
 		if t.a, t.b = ^name[t.a], ^name[t.b]; t.a >= 0 && t.b >= 0 && t.a != t.b {
 			kept = append(kept, t)
 		}

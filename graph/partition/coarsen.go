@@ -57,7 +57,7 @@ func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []in
 	s := newLabels(l, c, limit)
 	label, nodes := s.label, s.nodes
 	near, met := make([]int32, size), make([]int32, 64)
-	likes := make([]int32, size) // the cluster that v would join had it room
+	likes := make([]int32, size) // the cluster that v would join had it space
 	still := make([]bool, size)  // no neighbour has moved since v was looked at
 	order := byDegree(l)
 	for sweep := range sweeps {
@@ -141,7 +141,7 @@ func newLabels(l *level, c *caps, limit []int64) *labels {
 	return s
 }
 
-// fits reports whether cluster at has room for v.
+// fits reports whether cluster at has space for v.
 func (s *labels) fits(v, at int32) bool {
 	dims := len(s.limit)
 	for d, most := range s.limit {
@@ -164,7 +164,7 @@ func (s *labels) move(v, at int32) {
 	s.label[v] = at
 }
 
-// pair joins nodes that are alone and would join the same cluster, had it room.
+// pair joins nodes that are alone and would join the same cluster, had it space.
 func (s *labels) pair(likes []int32) {
 	// Alone: size of the cluster 1, which is v's own label or another's that has left it.
 	label, count := s.label, make([]int32, len(s.label))
@@ -220,7 +220,7 @@ func byDegree(l *level) []int32 {
 	return order
 }
 
-// contract returns the graph of n clusters: node v is part of to[v]. Its edges are put together in room of l's size,
+// contract returns the graph of n clusters: node v is part of to[v]. Its edges are put together in space of l's size,
 // which stays the caller's.
 func contract(l *level, to []int32, n int, room *level) *level {
 	start, member := make([]int32, n+1), make([]int32, len(to))

@@ -18,7 +18,7 @@ const (
 	EdgeCut                  // stored edges whose ends have different owners
 )
 
-// Goal says what a part may hold and what is to be small. Each bound is the most that a part holds over its fair
+// Goal states what a part may hold and what is to be small. Each bound is the most that a part has over its fair
 // share of the whole: 1.03 allows 3 % more, 0 is no bound, else at least 1. A share that is not whole is rounded up;
 // of work a part may hold one ordinary node more, and the heaviest node at least. The zero Goal bounds nothing.
 type Goal struct {
@@ -30,7 +30,7 @@ type Goal struct {
 	Work      float64   // processor time of a layer: stored edges into owned nodes, and NodeWork a node
 	Relations float64   // stored edges of each relation into owned nodes, of a typed graph in memory
 	Types     float64   // owned nodes of each type, likewise
-	Capacity  []float64 // [K] fair shares relative to each other, for unlike machines; nil: all alike
+	Capacity  []float64 // [K] fair shares relative to each other, for unlike machines (nil = all alike)
 }
 
 // NodeWork is how many stored edges take as long as a node: adding up a row of 256 values per edge is bound by memory,
@@ -178,7 +178,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 	return l, nil
 }
 
-// Check returns an error that names the first part which holds more than g allows, or nil.
+// Check returns an error that names the first part which has more than g allows, or nil.
 func (g Goal) Check(of Source, owner []int32, parts int) error {
 	l, err := g.limits(of, parts)
 	if err != nil {

@@ -3,14 +3,14 @@ package partition
 import "math"
 
 // greedy is a pass that gives each node v to the part p of the highest |N(v) in p| − cost, of those where it fits the
-// least full (for its capacity) and lowest of several. Costs change only when what p holds does, and parts in which v
+// least full (for its capacity) and lowest of several. Costs change only when what p has does, and parts in which v
 // has no neighbours are looked at only where one of them may be best, so that it is as fast as neighbours are met.
 type greedy struct {
 	*assigner
 	near  []int32   // [1+K] sources of the node at hand by owner, those that have none first; all 0 between nodes
 	met   []int32   // [K+2] where near is not 0
 	costs []float64 // [K]
-	stay  []float64 // [K] costs of a node that the part holds already
+	stay  []float64 // [K] costs of a node that the part has already
 	least float64   // no part's cost is less
 }
 

@@ -36,7 +36,7 @@ func (h *holding) add(w []int64, p int32, sign int64) {
 	}
 }
 
-// fits reports whether part p has room for w.
+// fits reports whether part p has space for w.
 func (h *holding) fits(w []int64, p int32) bool {
 	u, m := h.used[int(p)*len(w):][:len(w)], h.most[int(p)*len(w):][:len(w)]
 	for d, x := range w {
@@ -47,7 +47,7 @@ func (h *holding) fits(w []int64, p int32) bool {
 	return true
 }
 
-// keeps reports whether part p, as it is, holds no more than it may.
+// keeps reports whether part p, as it is, has no more than it may.
 func (h *holding) keeps(p int32) bool {
 	dims := len(h.bounds)
 	u, m := h.used[int(p)*dims:][:dims], h.most[int(p)*dims:][:dims]
@@ -59,7 +59,7 @@ func (h *holding) keeps(p int32) bool {
 	return true
 }
 
-// over reports whether part p holds too much of something that is in w.
+// over reports whether part p has too much of something that is in w.
 func (h *holding) over(w []int64, p int32) bool {
 	u, m := h.used[int(p)*len(w):][:len(w)], h.most[int(p)*len(w):][:len(w)]
 	for d, x := range w {
@@ -70,7 +70,7 @@ func (h *holding) over(w []int64, p int32) bool {
 	return false
 }
 
-// room returns the share of what part p may hold that it would hold with w (nil: holds), of the scarcest weight.
+// room returns the share of what part p may hold that it would hold with w (nil = what it has), of the scarcest weight.
 func (h *holding) room(w []int64, p int32) (most float64) {
 	dims := len(h.bounds)
 	for d := range dims {
@@ -83,7 +83,7 @@ func (h *holding) room(w []int64, p int32) (most float64) {
 	return most
 }
 
-// check returns an error that names the first part that holds more than it may, or nil.
+// check returns an error that names the first part that has more than it may, or nil.
 func (h *holding) check() error {
 	dims := len(h.bounds)
 	for k, u := range h.used {
@@ -97,7 +97,7 @@ func (h *holding) check() error {
 
 // repair moves nodes out of parts that hold more than they may, those first that lose the fewest neighbours: to where
 // they fit, then to where they reduce the excess of all parts. Where that does not do, it packs anew: heavy nodes
-// first, each where it was, or else (second try) where there is most room. To fit or not is bin packing, so that an
+// first, each where it was, or else (second try) at the part with most space. To fit or not is bin packing, so that an
 // error says only that no way was found.
 func (h *holding) repair(of Source, owner []int32) error {
 	for _, swap := range []bool{false, true} {

@@ -29,7 +29,7 @@ func (b *ledger) count() {
 	}
 }
 
-// fits reports whether part p has room for node v.
+// fits reports whether part p has space for node v.
 func (b *ledger) fits(v, p int32) bool { return b.holding.fits(b.caps.of(v), p) }
 
 // spill moves nodes from parts that are too full to parts where they fit, those first that lose the fewest neighbours.
@@ -38,7 +38,7 @@ func (b *ledger) spill() {
 		return
 	}
 	near := make([]int64, len(b.share))
-	for range near { // what is moved can only free room: once a part at most
+	for range near { // what is moved can only free space: once a part at most
 		type candidate struct {
 			v    int32
 			loss int64
@@ -68,7 +68,7 @@ func (b *ledger) spill() {
 	}
 }
 
-// nearest returns the part, not v's own, with room for v and the most of its neighbours, or −1; near is then the
+// nearest returns the part, not v's own, with space for v and the most of its neighbours, or −1; near is then the
 // weight of v's edges to each part.
 func (b *ledger) nearest(v int32, near []int64) int32 {
 	clear(near)

@@ -2,12 +2,12 @@ package partition
 
 import "github.com/heddle-gnn/heddle/graph"
 
-// level is a graph with weighted edges: the one to partition, or a coarser one that stands for it.
+// level is a graph with weighted edges: the one to partition, or a coarser one that represents it.
 type level struct {
 	ptr  []int64 // [n+1]
 	col  []int32
 	edge []int32 // weight of each edge; nil: 1
-	size []int32 // [n] nodes of the graph to partition that each stands for; nil: 1
+	size []int32 // [n] nodes of the graph to partition that each represents; nil: 1
 }
 
 func (l *level) n() int { return len(l.ptr) - 1 }
@@ -27,7 +27,7 @@ func (l *level) weight(e int64) int32 {
 	return l.edge[e]
 }
 
-// nodes returns how many nodes of the graph to partition v stands for.
+// nodes returns how many nodes of the graph to partition v represents.
 func (l *level) nodes(v int32) int32 {
 	if l.size == nil {
 		return 1
@@ -36,7 +36,7 @@ func (l *level) nodes(v int32) int32 {
 }
 
 // symmetric returns the graph in which u and v are neighbours where an edge goes either way, weighted by how many do:
-// g itself where it has all reverses. Self-loops are dropped: they are never cut.
+// g itself if it has all reverses. Self-loops are dropped: they are never cut.
 func symmetric(g *graph.CSR) *level {
 	plain := graph.CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: g.RowPtr, Col: g.Col}
 	if plain.Symmetric() && !plain.Loops() {

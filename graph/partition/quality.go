@@ -57,10 +57,10 @@ func Measure(m *shard.Manifest) Quality {
 // WorkLoad is the load of the worker for which the others will wait.
 type WorkLoad struct {
 	Worker  int     // which has the most work (Goal.Work)
-	Balance float64 // its work over the mean; 0: no worker has any
+	Balance float64 // its work over the mean (0 = no worker has any)
 }
 
-// Slowest returns the most loaded of so many workers, which have the parts of shard.Group.
+// Slowest returns the most loaded of that many workers, which have the parts of shard.Group.
 func Slowest(m *shard.Manifest, workers int) WorkLoad {
 	work := make([]int64, workers)
 	for w := range work {
@@ -77,7 +77,7 @@ func (l WorkLoad) String() string {
 	return fmt.Sprintf("the slowest peer will be %d, with %.2f of the mean work", l.Worker, l.Balance)
 }
 
-// Widest returns the pair of parts between which most rows travel, from p to q.
+// Widest returns the pair of parts between which most rows are sent, from p to q.
 func (r Quality) Widest() (p, q int, rows int64) {
 	for from, to := range r.Rows {
 		for at, n := range to {

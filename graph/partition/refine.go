@@ -74,8 +74,8 @@ func (r *refiner) move(v, q int32) {
 	}
 }
 
-// best returns the part with room to which it is best to move v, the emptier of equals, and by how much the cut falls;
-// −1 where there is none.
+// best returns the part with space to which it is best to move v, the emptier of equals, and by how much the cut falls;
+// −1 if there is none.
 func (r *refiner) best(v int32) (to int32, gain int32) {
 	part, conn := r.near(v)
 	p, own := r.owner[v], int32(0)
@@ -91,7 +91,7 @@ func (r *refiner) best(v int32) (to int32, gain int32) {
 	return to, gain - own
 }
 
-// most returns the gain of v's best move were there room everywhere, and whether it touches another part at all.
+// most returns the gain of v's best move were there space everywhere, and whether it touches another part at all.
 func (r *refiner) most(v int32) (gain int32, border bool) {
 	part, conn := r.near(v)
 	p, own, other := r.owner[v], int32(0), int32(0)

@@ -76,7 +76,7 @@ const (
 
 // ClusterOrder returns in which order the owned nodes of a shard lie best in memory: place k gets node order[k]. Nodes
 // with many edges among them are near each other, and such clusters in turn (after Arai and others, IPDPS 2016: an
-// order along a hierarchy of communities). The clusters are those of Multilevel. adj has the edges between the nodes.
+// order along a hierarchy of communities). The clusters are Multilevel's. adj has the edges between the nodes.
 func ClusterOrder(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
 	c := &caps{limits{bounds: make([]bound, 1)}, slices.Repeat([]int64{1}, l.n())} // how many nodes: one each

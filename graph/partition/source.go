@@ -6,13 +6,13 @@ import "github.com/heddle-gnn/heddle/graph"
 // file.
 type Source interface {
 	Size() Load
-	Typing() (relations, types []string) // of typed edges, and of nodes; nil: there are none
+	Typing() (relations, types []string) // of typed edges, and of nodes (nil = there are none)
 	// Runs calls f for all nodes, run after run. A run's arrays are valid until f returns. Without edges its Col is
 	// nil. Runs stops at the first error.
 	Runs(edges bool, f func(r *Run) error) error
 }
 
-// Load is what a part holds.
+// Load is what a part has.
 type Load struct{ Vertices, Edges int64 }
 
 // Run is consecutive nodes and what is known of them.
@@ -23,9 +23,9 @@ type Run struct {
 	Split []graph.Split // [n]
 	XPtr  []int64       // [n+1] likewise the values of sparse features, or nil
 	XCols int           // columns of dense features
-	typed []int64       // [R×N+1] likewise the typed edges of all nodes, relation by relation; nil where there are none
+	typed []int64       // [R×N+1] likewise the typed edges of all nodes, relation by relation; nil if there are none
 	nodes int           // N
-	kind  []uint8       // [n] type of each node; nil: they have none
+	kind  []uint8       // [n] type of each node (nil = they have none)
 }
 
 // N returns the number of nodes.

@@ -10,9 +10,10 @@ import (
 )
 
 // Fennel (Tsourakakis et al., WSDM 2014) passes over the nodes and gives each to the part p of the highest
-// |N(v) in p| − α·γ·|V_p|^(γ−1), γ = 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m undirected edges. Of unlike parts
+// |N(v) in p| − α·γ·|V_p|^(γ−1), γ = 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m undirected edges. For unlike parts
 // |V_p| is over the part's share times K. Each pass but the first begins with the owners of the one before (restreamed:
-// Nishimura and Ugander, KDD 2013). Of three passes and more the first two find clusters, from which the others start.
+// Nishimura and Ugander, KDD 2013). With three passes and more the first two find clusters, from which the others
+// start.
 type Fennel struct {
 	Goal   Goal
 	Passes int
@@ -125,7 +126,7 @@ func (a *assigner) cost(load int64, p int32) float64 {
 	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(max(float64(load), 0)/(k*a.hold.share[p]))
 }
 
-// roomiest returns the part of most room for the node at hand, which is in part own, or in none.
+// roomiest returns the part of most space for the node at hand, which is in part own, or in none.
 func (a *assigner) roomiest(own int32) (best int32) {
 	room := func(p int32) float64 {
 		if p == own {

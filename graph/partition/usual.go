@@ -12,10 +12,10 @@ const mostSites = 64
 // mostEdges is up to how many stored edges multilevel takes less than some seconds.
 const mostEdges = 20e6
 
-// Usual returns the policy that is taken where the user names none, for so many parts of g, 0 for any number: by-column
-// if g says which site each node belongs to and the sites are as many. Else it is random, or for the workers of a
-// cluster one that gives all as much work and cuts few edges: multilevel, restream:5 for large graphs. text says what
-// becomes of the sites; empty: there are none, or one part has them all.
+// Usual returns the policy that is taken where the user names none, for that many parts of g, 0 for any number:
+// by-column if g reports which site each node belongs to and the sites are as many. Else it is random, or for the
+// workers of a cluster one that gives all as much work and cuts few edges: multilevel, restream:5 for large graphs.
+// text states what becomes of the sites (empty = there are none, or one part has them all).
 func Usual(g *graph.Graph, parts int, cluster bool) (policy, text string) {
 	sites, other := len(g.Sites), "random"
 	if cluster {

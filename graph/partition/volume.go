@@ -25,8 +25,8 @@ func (r *refiner) volume() {
 	}
 }
 
-// lighter returns the part with room to which v's move makes the volume fall the most, or stay and the cut fall; −1
-// where there is none.
+// lighter returns the part with space to which v's move makes the volume fall the most, or stay and the cut fall; −1
+// if there is none.
 func (r *refiner) lighter(v int32, has []int32) (to int32) {
 	p := r.owner[v]
 	clear(has)

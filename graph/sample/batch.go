@@ -10,10 +10,10 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Batch is what a step computes: message-flow blocks, the destinations of each of which are its first sources.
+// Batch is what a step computes: message-flow blocks. The destinations of a block are its first sources.
 type Batch struct {
 	// Blocks by layer, the input's first. Destinations of block l are the first NumDst of Nodes, its sources the first
-	// NumSrc; those of the last one are the seeds.
+	// NumSrc; the last one's are the seeds.
 	Blocks []*graph.CSR
 	// columns of the edges of each block, which number their rows; without rows where edges have none
 	EdgeX []mat.Dense
@@ -22,7 +22,7 @@ type Batch struct {
 	Reached [][]bool // of each block, which of its rows' relations reach the destinations; nil unless Edges.Reached
 }
 
-// Builder makes blocks of what was drawn. It is not safe for concurrent use.
+// Builder makes blocks of what was sampled. It is not safe for concurrent use.
 type Builder struct {
 	// [N] base and the place of a vertex among those of the batch, from 1; to base: it is not among them
 	place    []uint32
@@ -39,7 +39,7 @@ type Builder struct {
 	oldEdge  []int32
 }
 
-// NewBuilder returns a builder of blocks over n vertices, of edges drawn from such as e; where these have loops each
+// NewBuilder returns a builder of blocks over n vertices, of edges sampled from such as e; where these have loops each
 // destination has an edge from itself.
 func NewBuilder(n int, e *InEdges) *Builder {
 	b := &Builder{place: make([]uint32, n), loops: e.Loops, kinds: e.relations(), reached: e.Reached}
@@ -55,8 +55,8 @@ func (b *Batch) Begin(seeds []int32, hops int) {
 		Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
 }
 
-// Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] says in which of drawn
-// the next rows are those of destination i; nil: all are in the first.
+// Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] is in which of drawn
+// the next rows are destination i's (nil = all are in the first).
 func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	dst, edges := len(batch.Nodes), 0
 	scaled := false
@@ -116,7 +116,7 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	}
 }
 
-// begin places the nodes that a batch has before a hop of so many edges, and returns them with room for others.
+// begin places the nodes that a batch has before a hop of that many edges, and returns them with space for others.
 func (b *Builder) begin(nodes []int32, edges int) []int32 {
 	if most := len(nodes) + edges; uint64(b.base)+uint64(most) > math.MaxUint32 {
 		clear(b.place)
@@ -136,7 +136,7 @@ func (b *Builder) begin(nodes []int32, edges int) []int32 {
 	return all
 }
 
-// taken is how much of what was drawn a block has, and how many of its edges' sources were touched.
+// taken is how much of what was sampled a block has, and how many of its edges' sources were touched.
 type taken struct{ rows, edges, touched int }
 
 // ahead is how many sources are touched at once: their places stay in the cache until their rows are filled in.
@@ -220,7 +220,7 @@ func byRelation(g *graph.CSR, kinds int) *graph.CSR {
 	return g.Relabel(rows, mat.EveryRow(g.NumSrc), g.NumSrc)
 }
 
-// sortRow sorts edges [lo, hi) of g by source. Rows are short but for those of hubs that are taken whole.
+// sortRow sorts edges [lo, hi) of g by source. Rows are short except those of hubs that are taken whole.
 func (b *Builder) sortRow(g *graph.CSR, lo, hi int) {
 	col := g.Col[lo:hi]
 	switch {
@@ -269,7 +269,7 @@ func (b *Builder) sortLong(g *graph.CSR, lo, hi int) {
 	}
 }
 
-// Batch returns a batch of the seeds, drawn from edges between n vertices that are all at hand.
+// Batch returns a batch of the seeds, sampled from edges between n vertices that are all at hand.
 func (s *Sampler) Batch(key rng.Key, seeds []int32, b *Builder) Batch {
 	var batch Batch
 	batch.Begin(seeds, len(s.config.Fanouts))

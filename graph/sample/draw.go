@@ -7,25 +7,26 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Drawn are the sampled in-edges of some vertices, in the order of the vertices, those of each by relation.
+// Drawn are the sampled in-edges of some vertices, in the order of the vertices, each vertex's by relation.
 type Drawn struct {
 	End    []int32   // [vertices·R] where the edges of each end, of each relation
 	Src    []int32   // sources, no two of a vertex and a relation alike
-	Weight []float32 // as Edges.Scaled says; nil: none
-	Loop   []float32 // [vertices] weights of the edges from a vertex to itself; nil: none have weights
-	EdgeX  []float32 // [edges × columns] columns of the edges, row by row; nil: they have none
+	Weight []float32 // as for Edges.Scaled (nil = none)
+	Loop   []float32 // [vertices] weights of the edges from a vertex to itself (nil = none have weights)
+	EdgeX  []float32 // [edges × columns] columns of the edges, row by row (nil = they have none)
 
-	// Reached [vertices·R] says which relations reach a vertex by any edge, drawn or not; nil unless Edges.Reached.
+	// Reached [vertices·R] reports which relations reach a vertex by any edge, sampled or not; nil unless
+	// Edges.Reached.
 	Reached []bool
 }
 
-// Reset makes d that of no vertex, in the same memory.
+// Reset makes d empty, of no vertex, in the same memory.
 func (d *Drawn) Reset() {
 	d.End, d.Src, d.Weight, d.Loop, d.EdgeX, d.Reached = d.End[:0], d.Src[:0], d.Weight[:0], d.Loop[:0], d.EdgeX[:0],
 		d.Reached[:0]
 }
 
-// Without takes out the edges of which out says so, by row, of the vertices' relations, and source. The others keep
+// Without takes out the edges for which out is true, by row, of the vertices' relations, and source. The others keep
 // their weights: a sum over them estimates that over all edges but those that are out.
 func (d *Drawn) Without(columns int, out func(row int, source int32) bool) {
 	kept, lo := int32(0), int32(0)
@@ -189,7 +190,7 @@ func (s *Sampler) distinct(key rng.Key, lo int64, n, k int) {
 }
 
 // few is distinct of k < n ≤ 64 edges, whose places are bits of a word. It draws those that are taken, or those that
-// are left out where they are fewer. A random word serves four draws, each of which leaves the fraction of its product
+// are left out if they are fewer. A random word serves four draws, each of which leaves the fraction of its product
 // to the next one (Brackett-Rozinsky and Lemire, 2024): no probability is off by more than 2⁻⁴⁰ of it.
 func (s *Sampler) few(key rng.Key, lo int64, n, k int) {
 	var taken uint64
@@ -234,7 +235,7 @@ func (s *Sampler) shared(key rng.Key, lo int64, n, k int) {
 	s.same(drawn, float32(float64(n)/float64(k)))
 }
 
-// put appends the drawn edges to d.
+// put appends the sampled edges to d.
 func (s *Sampler) put(vertices []int32, d *Drawn) {
 	e, end := s.edges, int32(len(d.Src))
 	for _, n := range s.count {

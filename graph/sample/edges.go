@@ -8,26 +8,26 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// InEdges are the in-edges that a sampler draws from. Those of a row are in the order of their sources' IDs, which no
+// InEdges are the in-edges that a sampler draws from. A row's are in the order of their sources' IDs, which no
 // partition changes.
 type InEdges struct {
 	RowPtr []int64   // [R·N+1] for R relations, relation by relation (graph.Relations)
 	Col    []int32   // [E] sources
 	Weight []float32 // [E] what a layer multiplies the source's row by; nil: 1
-	ID     []int64   // [sources] global IDs; nil: their index
+	ID     []int64   // [sources] global IDs (nil = their index)
 
 	// Loops: each vertex has an edge from itself, which is in every sample and none of the others. Loop [N] are the
 	// weights of these edges; nil: 1.
 	Loops bool
 	Loop  []float32
 
-	// Relations is R, 0 of edges without types: fan-outs are those of each relation.
+	// Relations is R, 0 of edges without types: fan-outs are each relation's.
 	Relations int
 
 	// Reached: a layer reads which relations reach a vertex, which a sample without edges of one does not show.
 	Reached bool
 
-	Edge  []int32   // [E] row of EdgeX, −1: zeros; nil: edges have no columns
+	Edge  []int32   // [E] row of EdgeX, −1: zeros (nil = edges have no columns)
 	EdgeX mat.Dense // columns of edges, which a sample has with it
 
 	// Scaled: a layer sums over the edges, and a sample's weights are such that the sum over it is an unbiased estimate
@@ -36,7 +36,7 @@ type InEdges struct {
 }
 
 // NewEdges returns the edges of g, weighted as a layer reads them. With loops those from a destination to itself are
-// the Loops. id are the global IDs of g's sources; nil: their index. Memory is shared with g where its rows are in
+// the Loops. id are the global IDs of g's sources (nil = their index). Memory is shared with g where its rows are in
 // order already.
 func NewEdges(g *graph.CSR, id []int64, loops, scaled bool) *InEdges {
 	e := &InEdges{RowPtr: g.RowPtr, Col: g.Col, Weight: g.Weight, Edge: g.Edge, ID: id, Loops: loops, Scaled: scaled}

@@ -91,7 +91,7 @@ func (f *Arrays) Close() error {
 func (f *Arrays) Digest() [32]byte { return sha256.Sum256(f.head) }
 
 // Values returns the elements of a section, which share the file's memory: read only, and only
-// until Close. The section must have T's type and the given shape, where −1 stands for any extent;
+// until Close. The section must have T's type and the given shape, where −1 is any extent;
 // without a shape it must be one-dimensional.
 func Values[T Element](f *Arrays, name string, shape ...int) ([]T, error) {
 	i, ok := f.index[name]

@@ -53,7 +53,7 @@ func (f *Ranges) open(kind string) error {
 // Close closes the file.
 func (f *Ranges) Close() error { return f.file.Close() }
 
-// Table writes what tells this file from any other: its sections' names, shapes and checksums.
+// Table writes what distinguishes this file from any other: its sections' names, shapes and checksums.
 func (f *Ranges) Table(w io.Writer) error {
 	_, err := w.Write(f.head)
 	return err

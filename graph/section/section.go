@@ -97,7 +97,7 @@ func (c *counter) Write(b []byte) (int, error) {
 	return c.w.Write(b)
 }
 
-// Array returns the section that holds data, which it shares. Without a shape it is
+// Array returns a section of data, which it shares. Without a shape it is
 // one-dimensional. It panics if the shape does not have len(data) elements.
 func Array[T Element](name string, data []T, shape ...int) Section {
 	if len(shape) == 0 {

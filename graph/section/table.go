@@ -25,7 +25,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 func padTo(n int64, to int64) int64 { return (n + to - 1) / to * to }
 
 // encodeHead returns header and table of a file, up to the first payload, and where each payload
-// begins. sum holds the payloads' checksums.
+// begins. sum has the payloads' checksums.
 func encodeHead(kind string, sections []Section, sum []uint32) (b []byte, offset []int64, err error) {
 	if !littleEndian() {
 		return nil, nil, errors.New("section files need a little-endian machine")
@@ -207,8 +207,8 @@ func entry(entries []byte, at, file int64) (s Section, size, length int64, err e
 	return s, size, int64(bytes), nil
 }
 
-// Sections returns the sections in the order of the file, to be written again. Those of Arrays
-// share its memory; those of Ranges are compared with their checksums while they are written.
+// Sections returns the sections in the order of the file, to be written again. Sections of Arrays
+// share its memory; sections of Ranges are compared with their checksums while they are written.
 func (t *table) Sections() []Section { return slices.Clone(t.list) }
 
 // Has reports whether the file has a section of that name.

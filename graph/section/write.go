@@ -50,8 +50,8 @@ func payloads(w io.Writer, sections []Section, offset []int64, end int64) (sum [
 	return sum, nil
 }
 
-// Write writes the section file path: to a temporary file beside it, synced and renamed, so that
-// path holds either what it held before or all of the new file. Only the owner may read it (mode
+// Write writes the section file path: to a temporary file next to it, synced and renamed, so that
+// path has either what it had before or all of the new file. Only the owner may read it (mode
 // 0600). It returns what Arrays.Digest will give.
 func Write(path, kind string, sections []Section) (digest [32]byte, err error) {
 	return writeOn(disk.OS{}, path, kind, sections)

@@ -14,7 +14,7 @@ import (
 // lists ascend.
 func leastCover(adj *graph.CSR) (rows, sums []int32) { return cover(adj, 1<<24) }
 
-// cover is exact up to so many edges.
+// cover is exact up to that many edges.
 func cover(adj *graph.CSR, exact int) (rows, sums []int32) {
 	m := matching{adj: adj, dst: slices.Repeat([]int32{-1}, adj.NumSrc), src: slices.Repeat([]int32{-1}, adj.NumDst),
 		depth: make([]int32, adj.NumDst), next: make([]int64, adj.NumDst)}
@@ -38,7 +38,7 @@ func cover(adj *graph.CSR, exact int) (rows, sums []int32) {
 		}
 	}
 	// What alternating paths from unmatched destinations reach: of those destinations none, of
-	// those sources all. That covers whatever the matching is, and is as large as it where no path
+	// those sources all. That covers whatever the matching is, and is as large as it if no path
 	// is left that would augment it.
 	reached := make([]bool, adj.NumSrc)
 	for i := range int32(adj.NumDst) {

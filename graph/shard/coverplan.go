@@ -70,7 +70,7 @@ func (c *Cover) Len() int { return len(c.Rows) + c.Sums.NumDst }
 
 // Append appends the cover to b as the sender of the rows needs it: uvarints, namely the number of
 // rows and of sums, the rows, and of each sum the number of its terms and the terms, lists as gaps;
-// then the weights, where there are any.
+// then the weights, if there are any.
 func (c *Cover) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.Rows)))
 	b = binary.AppendUvarint(b, uint64(c.Sums.NumDst))
@@ -85,13 +85,13 @@ func (c *Cover) Append(b []byte) []byte {
 	return b
 }
 
-// parseCover reads what Append wrote of a cover over so many sources. b is a peer's: nothing in it
+// parseCover reads what Append wrote of a cover over that many sources. b is a peer's: nothing in it
 // is believed.
 func parseCover(b []byte, sources int, weighted bool) (*Cover, error) {
 	r := coverReader{b: b, sources: sources}
 	rows, sums := r.uvarint(), r.uvarint()
 	if r.err == nil && (rows > uint64(sources) || sums > uint64(sources)-rows) {
-		return nil, fmt.Errorf("%d rows and %d sums in place of %d rows", rows, sums, sources)
+		return nil, fmt.Errorf("%d rows and %d sums instead of %d rows", rows, sums, sources)
 	}
 	c := &Cover{Rows: r.gaps(nil, rows), Sums: graph.CSR{NumSrc: sources, RowPtr: []int64{0}}}
 	for range sums {
@@ -159,8 +159,8 @@ func (r *coverReader) weights(n int) []float32 {
 	return w
 }
 
-// Weigh returns the terms of the sums over so many nodes of the sender's: source j is node[j], and
-// its terms are multiplied by f[node[j]] (nil: 1).
+// Weigh returns the terms of the sums over that many nodes of the sender's: source j is node[j], and
+// its terms are multiplied by f[node[j]] (nil = 1).
 func (c *Cover) Weigh(f []float64, node []int32, nodes int) *graph.CSR {
 	out := &graph.CSR{NumDst: c.Sums.NumDst, NumSrc: nodes, RowPtr: c.Sums.RowPtr, Col: make([]int32, len(c.Sums.Col)),
 		Weight: c.Sums.Weight}
@@ -181,8 +181,8 @@ func (c *Cover) Weigh(f []float64, node []int32, nodes int) *graph.CSR {
 	return out
 }
 
-// Agree tells every peer q what this one wants of q's rows, want[q], and returns what each wants of
-// this one's, of the rows[q] that it may read. nil stands for all of them, row by row. exchange
+// Agree sends every peer q what this one wants of q's rows, want[q], and returns what each wants of
+// this one's, of the rows[q] that it may read. nil is all of them, row by row. exchange
 // sends a message of at most limit bytes to every peer and returns theirs; who the destinations of
 // sums are is not in them.
 func Agree(want []*Cover, rows []int, weighted bool,
@@ -217,7 +217,7 @@ func Agree(want []*Cover, rows []int, weighted bool,
 // maxCover bounds the bytes of a cover on its way: a larger one is not asked for.
 const maxCover = 1 << 28
 
-// Place says where what a peer sends under the cover lies, from source base on: those of its
+// Place assigns sources, from base on, to what a peer sends under the cover: those among its
 // sources whose rows are sent get their place in to, the others −1, and virtual gets, for
 // destination i of n, the edge from its sum. It returns the first source behind.
 func (c *Cover) Place(to []int32, virtual [][]int32, base int) int {
@@ -234,7 +234,7 @@ func (c *Cover) Place(to []int32, virtual [][]int32, base int) int {
 }
 
 // WithSums returns adj, whose sources have their places already, with an edge from every sum into
-// its destination: virtual[i] are the sums of destination i, weighed dst[i] (nil: 1), among so many
+// its destination: virtual[i] are the sums of destination i, weighed dst[i] (nil = 1), among that many
 // sources.
 func WithSums(adj *graph.CSR, virtual [][]int32, dst []float64) *graph.CSR {
 	sums := &graph.CSR{NumDst: adj.NumDst, NumSrc: adj.NumSrc, RowPtr: make([]int64, adj.NumDst+1)}

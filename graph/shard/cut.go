@@ -60,7 +60,7 @@ func CheckParts(n, parts int) error {
 	return nil
 }
 
-// CheckSites says which of the named sites owns none of the nodes, whose site is given.
+// CheckSites returns an error that names a site without nodes, or nil. site has each node's.
 func CheckSites(site []int32, names []string) error {
 	owns := make([]bool, len(names))
 	for _, s := range site {
@@ -72,7 +72,7 @@ func CheckSites(site []int32, names []string) error {
 	return nil
 }
 
-// cutter holds what the shards of one graph have in common.
+// cutter has what the shards of one graph have in common.
 type cutter struct {
 	g            *graph.Graph
 	owner, local []int32
@@ -81,7 +81,7 @@ type cutter struct {
 	print        [32]byte
 }
 
-// shard returns part p but for Boundary's rows.
+// shard returns part p except Boundary's rows.
 func (c *cutter) shard(p int) *Shard {
 	parts, own := len(c.owned), c.owned[p]
 	halo := make([][]int32, parts)
@@ -180,8 +180,8 @@ func Unnamed(g *graph.Graph) *Shard {
 	return s
 }
 
-// Alone returns the graph of the own nodes of s and the edges between them, with the classes of the
-// whole data set: all that a site has without the others. It shares the memory of s.
+// Alone (without the others) returns the graph of the own nodes of s and the edges between them, with the classes of
+// the whole data set: all that a site has without the others. It shares the memory of s.
 func (s *Shard) Alone() *graph.Graph {
 	g := s.tables()
 	g.Name, g.Adj = fmt.Sprintf("%s part %d", s.Name, s.Rank), *s.Adj.Within(s.Owned) // halo comes after owned

@@ -114,14 +114,14 @@ func Discard(dir string) error {
 	for _, e := range list {
 		if name := strings.TrimPrefix(e.Name(), "."); !strings.HasPrefix(name, "part-") &&
 			!strings.HasPrefix(name, manifestName) {
-			return fmt.Errorf("%s holds %s, which no partition has: remove it", dir, e.Name())
+			return fmt.Errorf("%s has %s, which is no file of a partition: remove it", dir, e.Name())
 		}
 	}
 	return os.RemoveAll(dir)
 }
 
 // ReadShard maps the part at path, dir/part-N, into memory and checks it and that it is the part
-// which the manifest beside it describes. The shard's arrays are read only, and no longer there
+// which the manifest next to it describes. The shard's arrays are read only, and no longer there
 // after Close.
 func ReadShard(path string) (*Shard, io.Closer, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
@@ -167,11 +167,11 @@ func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
 	want, got := m.Parts[s.Rank], s.describe()
 	got.Digest = hex.EncodeToString(digest[:])
 	if !reflect.DeepEqual(got, want) {
-		return fmt.Errorf("holds %+v, where %s says %+v", got, manifestName, want)
+		return fmt.Errorf("the part must be %+v, as in %s (got %+v)", want, manifestName, got)
 	}
 	for q, p := range m.Parts {
 		if len(s.Boundary[q]) != p.Halo[s.Rank] {
-			return fmt.Errorf("sends %d rows to part %d, which has room for %d", len(s.Boundary[q]), q, p.Halo[s.Rank])
+			return fmt.Errorf("the part must send %d rows to part %d (got %d)", p.Halo[s.Rank], q, len(s.Boundary[q]))
 		}
 	}
 	return nil

@@ -92,10 +92,10 @@ func TestShardRefusesForged(t *testing.T) {
 		{"owned and halo", func(s *Shard) { s.Global[len(s.Global)-1] = 4 }, "node 4 is a source twice"},
 		{"halo pointers descend", func(s *Shard) { s.HaloPtr[1] = 1 << 40 }, `section "halo_ptr": pointer 1`},
 		{"halo begins late", func(s *Shard) { s.HaloPtr[0]++ }, "halo pointers"},
-		{"halo of its own", func(s *Shard) { s.HaloPtr[1], s.HaloPtr[2] = 3, 5 }, "halo rows of its own"},
+		{"halo of its own", func(s *Shard) { s.HaloPtr[1], s.HaloPtr[2] = 3, 5 }, "halo rows of the part itself"},
 		{"boundary", func(s *Shard) { s.Boundary[0][0] = 3 }, "boundary node 0 towards part 0 is 3"},
 		{"negative boundary", func(s *Shard) { s.Boundary[2][0] = -1 }, "towards part 2 is -1"},
-		{"boundary of its own", func(s *Shard) { s.Boundary[1] = []int32{0} }, "none of its own"},
+		{"boundary of its own", func(s *Shard) { s.Boundary[1] = []int32{0} }, "none for itself"},
 		{"column", func(s *Shard) { s.Adj.Col[1] = 5 }, `section "adj/0/col"`},
 		{"row pointers", func(s *Shard) { s.Adj.RowPtr[1] = 99 }, "ends at edge 99"},
 		{"weight", func(s *Shard) { s.Adj.Weight[0] = nan },
@@ -279,12 +279,12 @@ func TestReadShardAgainstManifest(t *testing.T) {
 			b[len(b)-1]++
 			put(t, filepath.Join(dir, "part-0"), b)
 		}},
-		{"where manifest.json says", func(dir string) { // the same partition, other data
+		{"as in manifest.json", func(dir string) { // the same partition, other data
 			s := cutPath(t, 10, 3)
 			s[0].X.Dense.Set(0, 0, 5)
 			put(t, filepath.Join(dir, "part-0"), encode(t, s[0].sections()))
 		}},
-		{"sends 1 rows to part 1, which has room for 0", func(dir string) {
+		{"must send 0 rows to part 1 (got 1)", func(dir string) {
 			b := file(dir, manifestName)
 			m, err := decodeManifest(b)
 			if err != nil {

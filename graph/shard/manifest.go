@@ -19,7 +19,7 @@ const (
 	maxManifest    = 1 << 28 // bytes
 )
 
-// Meta says how a partition was made. It is kept for people and takes part in nothing.
+// Meta records how a partition was made. It is kept for people and takes part in nothing.
 type Meta struct {
 	Policy string   `json:"policy"`          // as ParsePolicy has it, or what else made it
 	Seed   uint64   `json:"seed"`            // that the policy drew from
@@ -38,7 +38,7 @@ type Manifest struct {
 	Parts []Part `json:"parts"`
 }
 
-// Part is what a manifest says of one part.
+// Part is a manifest's line about one part.
 type Part struct {
 	Owned  int    `json:"owned"`            // nodes
 	Edges  int    `json:"edges"`            // into owned nodes

@@ -11,15 +11,15 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Group returns which parts worker w of so many holds where there are more parts than workers: [lo,
+// Group returns the parts of worker w if there are more parts than workers: [lo,
 // hi), one at least.
 func Group(parts, workers, w int) (lo, hi int) { return w * parts / workers, (w + 1) * parts / workers }
 
-// groupOf returns the worker that holds part p.
+// groupOf returns the worker that has part p.
 func groupOf(parts, workers, p int) int { return ((p+1)*workers - 1) / parts }
 
-// Merge returns the shard of a worker that holds several parts, those of Group: what Cut would have
-// returned for it had the parts of every worker been one, but for the fingerprint, which is
+// Merge returns the shard of a worker that has several parts, as Group gives them: what Cut would have
+// returned for it had the parts of every worker been one, except the fingerprint, which is
 // another. It copies what it keeps.
 func Merge(parts []*Shard, workers int) (*Shard, error) {
 	if len(parts) == 0 {
@@ -58,7 +58,7 @@ type merger struct {
 	workers int
 	rank    int
 	owned   []partRow   // in the order of their global IDs
-	base    []int32     // [part] its sources' first number where all parts' are lined up
+	base    []int32     // [part] its sources' first number if all parts' are lined up
 	to      []int32     // [their sources, lined up] source of the merged shard
 	sources int32       // of the merged shard
 	halo    [][]partRow // [worker]

@@ -13,8 +13,8 @@ import (
 const mostName = 255
 
 // Number gives the nodes of own, which no edge connects to nodes of other members, their numbers in the graph of all
-// members, and own the name that the first member has for it. names are those of the members, by rank; tell passes
-// bytes to all and returns theirs, by rank. What a member tells of its part is the number of its nodes and of its
+// members, and own the name that the first member has for it. names are the members', by rank; tell passes
+// bytes to all and returns theirs, by rank. What a member sends about its part is the number of its nodes and of its
 // features, its classes and its name. The error is a comm.PeerError where a member's part does not fit.
 func Number(own *Shard, names []string, tell func([]byte) ([][]byte, error)) error {
 	shape := binary.LittleEndian.AppendUint64(nil, uint64(own.X.Cols()))

@@ -10,8 +10,8 @@ import (
 )
 
 // WriteOwn writes one shard of a partition whose other shards others write at the same time, each
-// its own: dir/part-N, and dir/manifest.json, the same for all. gather tells the others some bytes
-// and returns what each part's writer told, in order, with these in their place. The partition's
+// its own: dir/part-N, and dir/manifest.json, the same for all. gather sends the others some bytes
+// and returns what each part's writer sent, in order, with these in their place. The partition's
 // fingerprint, which WriteOwn gives the shard, is of the digests of all. On an error nothing is
 // left; dir must be empty or absent.
 func WriteOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (m *Manifest, err error) {

@@ -13,7 +13,7 @@ import (
 
 // Reorder returns the shards of the same partition, all of them in order, with each one's owned
 // nodes in the order that by gives for the edges between them (place k gets node order[k]), and
-// halo rows in that of their owners. Nothing else about a node changes, its global ID least. The
+// halo rows in their owners' order. Nothing else about a node changes, its global ID least. The
 // fingerprint does: shards of the two do not fit together.
 func Reorder(shards []*Shard, by func(inner *graph.CSR) (order []int32)) []*Shard {
 	place := make([][]int32, len(shards)) // of each part's owned node

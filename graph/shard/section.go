@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// sections returns the shard as it lies in its file.
+// sections returns the shard as it is in its file.
 func (s *Shard) sections() []section.Section {
 	list := []section.Section{
 		section.Array("shard", []int64{int64(s.Rank), int64(s.Parts), int64(s.Owned), int64(len(s.Global)), s.Nodes}),
@@ -117,7 +117,7 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	return s, nil
 }
 
-// text returns a copy of a section of bytes; nil: there is none.
+// text returns a copy of a section of bytes (nil = there is none).
 func text(f *section.Arrays, name string) ([]byte, error) {
 	if !f.Has(name) {
 		return nil, nil

@@ -1,4 +1,4 @@
-// Package shard holds the parts of a partitioned graph, one a peer: cutting a graph into them,
+// Package shard has the parts of a partitioned graph, one a peer: cutting a graph into them,
 // their files, and what they send each other.
 package shard
 
@@ -19,18 +19,18 @@ type Shard struct {
 	Typed       graph.Relations // the same edges by relation, between the same nodes; none where edges have no types
 	Global      []int64         // [Owned+halo] global node ID of each source
 	HaloPtr     []int           // [Parts+1] peer q's rows are sources [HaloPtr[q], HaloPtr[q+1]); HaloPtr[0] = Owned
-	Boundary    [][]int32       // Boundary[q]: owned nodes that q holds as halo, in q's order
+	Boundary    [][]int32       // Boundary[q]: owned nodes that q has as halo, in q's order
 	X           graph.Features
 	Types       graph.Types // of the owned nodes
 	EdgeX       mat.Dense   // rows of the columns of the edges in Adj and Typed, as they number them
-	EdgeGlobal  []int64     // row of each of these in the whole graph's table, ascending; nil: edges have no columns
+	EdgeGlobal  []int64     // row of each of these in the whole graph's table, ascending (nil = edges have no columns)
 	Labels      graph.Labels
 	Split       []graph.Split // [Owned]
 	IDs         []string      // [Owned] the user's names of the owned nodes, or nil
 	Nodes       int64         // N of the whole graph
 	Name        string        // the data set's
 	Encoding    []byte        // graph.Graph.Encoding
-	Import      []byte        // what the tables of this site alone became (table.Facts as JSON); nil: not known
+	Import      []byte        // what the tables of this site became (table.Facts as JSON), nil if not known
 	Fingerprint [32]byte      // of the partition that the shard belongs to: equal on all its shards
 }
 

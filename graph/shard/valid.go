@@ -28,7 +28,7 @@ func (s *Shard) Valid() error {
 		return fail("%w", err)
 	}
 	if len(s.Boundary) != s.Parts || len(s.Boundary[s.Rank]) != 0 {
-		return fail("there must be %d lists of boundary nodes, none of its own (got %d)", s.Parts, len(s.Boundary))
+		return fail("there must be %d lists of boundary nodes, none for itself (got %d)", s.Parts, len(s.Boundary))
 	}
 	for q, nodes := range s.Boundary {
 		if k := FirstBad(nodes, 0, int32(s.Owned)); k >= 0 {
@@ -51,7 +51,7 @@ func (s *Shard) validSources() error {
 			len(s.Global), s.HaloPtr)
 	}
 	if n := s.HaloPtr[s.Rank+1] - s.HaloPtr[s.Rank]; n != 0 {
-		return fmt.Errorf("%d halo rows of its own", n)
+		return fmt.Errorf("%d halo rows of the part itself", n)
 	}
 	for k, u := range s.Global {
 		if u < 0 || u >= s.Nodes {
@@ -78,7 +78,7 @@ func FirstBad[T int32 | int64](list []T, lo, hi T) int {
 }
 
 // Consistent returns an error unless shards are all the parts of one partition, in order: every
-// node is owned once, and what each part holds as halo is what its owner sends.
+// node is owned once, and what each part has as halo is what its owner sends.
 func Consistent(shards []*Shard) error {
 	owned := int64(0)
 	for p, s := range shards {

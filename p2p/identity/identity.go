@@ -21,7 +21,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Identity is a peer's Ed25519 key. Its public half is the peer ID by which rosters list it.
+// Identity is a peer's Ed25519 key. Its public half is the peer ID, which rosters list.
 type Identity struct {
 	key crypto.PrivKey
 	id  peer.ID
@@ -40,7 +40,7 @@ func New() (Identity, error) {
 }
 
 // Load reads the key file at path (PEM, PKCS #8). It refuses a file that others may read, since
-// whoever holds the key can act as this peer. It calls passphrase, unless that is nil, for a sealed
+// anybody with the key can act as this peer. It calls passphrase, unless that is nil, for a sealed
 // key.
 func Load(path string, passphrase func() (string, error)) (Identity, error) {
 	f, err := os.Open(path)
@@ -157,7 +157,7 @@ func parseIdentity(text []byte) (Identity, error) {
 	return identityOf(raw)
 }
 
-// Create makes a key file, whole or not at all, where there is none: a temporary file, synced, then
+// Create makes a key file, whole or not at all, if there is none: a temporary file, synced, then
 // renamed. A passphrase of at least 8 bytes seals it; an empty one does not.
 func Create(path, passphrase string) (_ Identity, err error) {
 	defer func() {
@@ -198,7 +198,7 @@ func Create(path, passphrase string) (_ Identity, err error) {
 const minSecret = 32
 
 // Derive returns the key of a rank among peers that share a secret (HKDF-SHA-256, RFC 5869).
-// Whoever holds the secret can act as any of them; nobody else can.
+// Anybody with the secret can act as any of them; nobody else can.
 func Derive(secret []byte, rank int) (Identity, error) {
 	if len(secret) < minSecret {
 		return Identity{}, fmt.Errorf("a secret must have at least %d random bytes (got %d)", minSecret,

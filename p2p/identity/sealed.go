@@ -13,7 +13,7 @@ import (
 // A sealed key file is the plain one encrypted under a passphrase as an armored age file
 // (c2sp.org/age: scrypt, then ChaCha20-Poly1305). The age program opens it as well.
 
-// errSealed says that a key file needs a passphrase.
+// errSealed reports that a key file needs a passphrase.
 var errSealed = errors.New("a passphrase seals the key, and none was given")
 
 // sealWork is scrypt's cost as a power of two: 2^17 rounds of 1 KiB blocks take 128 MiB and about

@@ -49,7 +49,7 @@ func kindOf(a ma.Multiaddr) string {
 	return ""
 }
 
-// carries says whether the chosen transport speaks at address a.
+// carries reports whether the chosen transport speaks at address a.
 func (c Config) carries(a ma.Multiaddr) bool {
 	kind := kindOf(a)
 	switch t := c.Transport; t {
@@ -126,7 +126,7 @@ func (n *Node) carriers() error {
 }
 
 // bulkYamux is libp2p's yamux with patience for slow links; windows begin at 4 MiB, as a
-// measured round trip of microseconds would never let them grow, and reach 16 MiB where it is long.
+// measured round trip of microseconds would never let them grow, and reach 16 MiB if it is long.
 func (n *Node) bulkYamux() *yamux.Transport {
 	c := *yamux.DefaultTransport.Config()
 	c.InitialStreamWindowSize = 4 << 20

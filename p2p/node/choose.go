@@ -101,7 +101,7 @@ func (n *Node) dialAny(ctx context.Context, p peer.ID, addrs []ma.Multiaddr) (tr
 	return nil, err
 }
 
-// probeConn measures over a stream of its own.
+// probeConn measures over its own stream.
 func probeConn(ctx context.Context, c network.MuxedConn, bytes int) (probed, error) {
 	s, err := c.OpenStream(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	mostTimeout     = 10 * time.Minute
 )
 
-// Config says how a Node is reached. The zero value of each field but Identity is usable.
+// Config sets how a Node is reached. The zero value of each field but Identity is usable.
 type Config struct {
 	Identity  identity.Identity // this peer's key; required
 	Listen    []string          // multiaddresses to listen on, port 0 for any; none: this peer only dials out
@@ -52,7 +52,7 @@ type Config struct {
 	Guests bool
 
 	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to
-	// programs (Android from version 11); nil: the system is asked.
+	// programs (Android from version 11). If nil, the system is asked.
 	Interfaces []netip.Addr
 }
 

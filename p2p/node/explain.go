@@ -16,7 +16,7 @@ import (
 // NoAnswer is why a peer that QUIC dials was not reached, as far as this end knows.
 const NoAnswer = "no answer: it has not joined yet, or the network drops UDP (then heddle plan --carrier auto or tcp)"
 
-// Explain says in one line why a peer could not be reached, as far as libp2p lets us know.
+// Explain returns in one line why a peer could not be reached, as far as libp2p lets us know.
 func Explain(err error) error {
 	if dial, ok := errors.AsType[*swarm.DialError](err); ok && len(dial.DialErrors) > 0 {
 		why := make([]string, len(dial.DialErrors))

@@ -66,7 +66,7 @@ func (g *gater) admit(members []Peer) {
 	}
 }
 
-// learn notes that a member is at a. The caller holds mu.
+// learn notes that a member is at a. The caller has locked mu.
 func (g *gater) learn(a ma.Multiaddr) {
 	ip := addressOf(a)
 	if _, known := g.addresses[ip]; ip != "" && !known && len(g.addresses) < connsPerPeer*g.peers {
@@ -111,7 +111,7 @@ func (g *gater) mayOpen(p peer.ID) bool {
 	return g.relays[p] || g.members[p] != nil && g.members[p].Allow() || g.welcomes(p) && g.opens.Allow()
 }
 
-// welcomes reports whether p may connect as a guest. The caller holds mu.
+// welcomes reports whether p may connect as a guest. The caller has locked mu.
 func (g *gater) welcomes(p peer.ID) bool {
 	return g.guests && g.members[p] == nil && g.revoked[p] == nil
 }
@@ -145,7 +145,7 @@ func (g *gater) mayConnect(a ma.Multiaddr) bool {
 // InterceptPeerDial refuses to dial a peer that is not listed.
 func (g *gater) InterceptPeerDial(p peer.ID) bool { return g.relays[p] || g.listed(p) }
 
-// InterceptAddrDial allows every address of a listed peer: configured, or told by the peer.
+// InterceptAddrDial allows every address of a listed peer: configured, or sent by the peer.
 func (g *gater) InterceptAddrDial(p peer.ID, _ ma.Multiaddr) bool {
 	may := g.InterceptPeerDial(p)
 	g.mu.Lock()

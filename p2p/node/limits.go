@@ -14,7 +14,7 @@ import (
 // dials, probes, the goodbye, and windows at their full size.
 const (
 	connsPerPeer   = 8
-	memoryPerPeer  = 64 << 20 // beside one frame
+	memoryPerPeer  = 64 << 20 // next to one frame
 	streamsRate    = 32       // streams that one member may open a second,
 	streamsBurst   = 64       // and at once
 	acceptTime     = HandshakeTime
@@ -27,10 +27,10 @@ const (
 	unprovenMemory = 16 << 20
 )
 
-// streamsPerPeer leaves room for what a relay carries: two ends of a circuit to each other member.
+// streamsPerPeer leaves space for what a relay carries: two ends of a circuit to each other member.
 func streamsPerPeer(peers int) int { return 16 + 4*peers }
 
-// newLimits bounds what the network may use, for so many peers and frames of so many bytes.
+// newLimits bounds what the network may use, for that many peers and frames of that many bytes.
 func newLimits(peers, frame int) (network.ResourceManager, error) {
 	scope := func(conns, streams int, memory int64) rcmgr.ResourceLimits {
 		return rcmgr.ResourceLimits{

@@ -50,7 +50,7 @@ func (n *Node) Dismiss(members []Peer) {
 // Revoke refuses p for as long as the node lives. It closes no connection.
 func (n *Node) Revoke(p peer.ID, why error) { n.gate.revoke(p, why) }
 
-// Revoked returns why p was revoked, nil where it was not.
+// Revoked returns why p was revoked, nil if it was not.
 func (n *Node) Revoked(p peer.ID) error {
 	n.gate.mu.RLock()
 	defer n.gate.mu.RUnlock()
@@ -63,7 +63,7 @@ func (n *Node) Dials(m Peer) bool { return len(m.Addrs) > 0 || n.Relayed() || n.
 // Relayed reports whether the node has relays.
 func (n *Node) Relayed() bool { return n.indirect != nil }
 
-// Dial makes a direct connection to m, where there is none.
+// Dial makes a direct connection to m, if there is none.
 func (n *Node) Dial(ctx context.Context, m Peer) error {
 	if n.direct(m.ID) {
 		return nil
@@ -158,7 +158,7 @@ func (r Roster) parse(limit int) ([]Peer, error) {
 			continue
 		}
 		if first, dup := seen[id]; dup {
-			fault("peer ID %s is also that of member %d", m.ID, first)
+			fault("peer ID %s must be of one member (member %d has it, too)", m.ID, first)
 		}
 		seen[id] = i
 		out[i] = Peer{Name: m.Name, ID: id}

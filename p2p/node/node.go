@@ -53,11 +53,11 @@ type Node struct {
 	bus      event.Bus
 	net      *swarm.Swarm
 	upgrader transport.Upgrader
-	quic     *quicreuse.ConnManager             // nil: no QUIC
+	quic     *quicreuse.ConnManager             // nil = no QUIC
 	protos   *mss.MultistreamMuxer[protocol.ID] // that members may open
 	relayed  *mss.MultistreamMuxer[protocol.ID] // that relays may open: those of ofRelays
-	indirect *indirect                          // nil: no relays
-	lan      *lan                               // nil: no search on the local network
+	indirect *indirect                          // nil = no relays
+	lan      *lan                               // nil = no search on the local network
 	probing  sync.Mutex                         // held while one path is measured, so that another does not disturb it
 
 	mu     sync.Mutex
@@ -227,7 +227,7 @@ func (n *Node) FullAddrs() (out []string) {
 	return out
 }
 
-// Connect makes a connection, a direct one if ctx asks for that, even beside one through a relay.
+// Connect makes a connection, a direct one if ctx asks for that, even next to one through a relay.
 func (n *Node) Connect(ctx context.Context, to peer.AddrInfo) error {
 	n.store.AddAddrs(to.ID, to.Addrs, peerstore.TempAddrTTL)
 	_, err := n.net.DialPeer(ctx, to.ID)

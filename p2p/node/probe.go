@@ -30,7 +30,7 @@ const (
 type probed struct {
 	rtt   time.Duration
 	ahead time.Duration // how far the other clock is ahead of ours, within half a round trip
-	rate  float64       // bytes a second from here to there; 0: not measured
+	rate  float64       // bytes a second from here to there (0 = not measured)
 }
 
 func encodeProbe(bytes int) []byte {

@@ -20,7 +20,7 @@ const surveyRetry = time.Second // between two attempts of one way
 type Sighting struct {
 	Name, ID  string
 	Relay     bool          // it is one of Config.Relays
-	Via       string        // quic, tcp, ws or relay; "" where there is no address and no relay
+	Via       string        // quic, tcp, ws or relay; "" if there is no address and no relay
 	Address   string        // that was tried; of a circuit the other side's
 	RoundTrip time.Duration //
 	Ahead     time.Duration // how far the peer's clock is ahead of this one's, within half a round trip

@@ -18,7 +18,7 @@ import (
 // hasWebSocket reports whether this build speaks WebSocket, which links net/http.
 const hasWebSocket = true
 
-// newWebSocket speaks at /ws, and at /wss in a TLS of its own, for networks that allow only HTTPS.
+// newWebSocket speaks at /ws, and at /wss in its own TLS, for networks that allow only HTTPS.
 // The outer TLS proves nothing: the peers prove their identity inside, as over TCP. HTTPS_PROXY is
 // used.
 func (n *Node) newWebSocket() (transport.Transport, error) {

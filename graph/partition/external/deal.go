@@ -114,7 +114,7 @@ func deal[T section.Element](name, ptr string, width int, check func(row []T) er
 
 const filesAtOnce = 200 // that are written; a process may open 256 on some systems
 
-// spill returns the file that holds what part p got of a section.
+// spill returns the file that has what part p got of a section.
 func (r *runner) spill(name string, p int) string {
 	return filepath.Join(r.dir, spills, fmt.Sprintf("%s.%d", strings.ReplaceAll(name, "/", "."), p))
 }

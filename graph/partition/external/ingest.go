@@ -31,9 +31,9 @@ func WriteGraph(path string, g *graph.Graph) error {
 type EdgeReader func(yield func(src, dst []int32) error) error
 
 // WriteNodes stores a graph of n nodes in the file path as WriteGraph would what graph.FromEdges makes of the edges:
-// both directions unless b says otherwise, no edge twice. The nodes have the name, labels, splits and sites of the
+// both directions unless b is directed, no edge twice. The nodes have the name, labels, splits and sites of the
 // graph and these features, sections that are written as they are read. It takes 8 bytes of memory a node and buffers
-// of about memory bytes in all (0 = 256 MiB). Next to the file it needs room for the edges, twice, in path.incomplete
+// of about memory bytes in all (0 = 256 MiB). Next to the file it needs space for the edges, twice, in path.incomplete
 // while it works; on an error nothing is left.
 func WriteNodes(path string, of *graph.Graph, features []section.Section, n int, edges EdgeReader, b graph.Build,
 	memory int64) (err error) {

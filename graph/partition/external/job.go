@@ -18,7 +18,7 @@ import (
 // Job sets how a stored graph is partitioned.
 type Job struct {
 	Policy partition.Policy
-	Parts  int        // 0: as many as the graph has natural owners
+	Parts  int        // 0 = as many as the graph has natural owners
 	Memory int64      // bytes that the work may take (0 = any); a job that needs more is refused
 	Meta   shard.Meta // Seed is the policy's
 	// Watch is called with the progress by the goroutine that works. An error that it returns ends the work.
@@ -59,9 +59,9 @@ type runner struct {
 	parts []shard.Part // written
 }
 
-// Write partitions the graph into dir. The files are those of shard.WriteDir for the graph in memory, the same policy
-// and seed, to the bit. It takes 9 bytes of memory a node and some for buffers; only partition.Multilevel reads all
-// edges into memory. Until all is written the directory is called dir.incomplete; on an error nothing is left. It
+// Write partitions the graph into dir. The files are as shard.WriteDir makes them for the graph in memory, the same
+// policy and seed, to the bit. It takes 9 bytes of memory a node and some for buffers; only partition.Multilevel reads
+// all edges into memory. Until all is written the directory is called dir.incomplete; on an error nothing is left. It
 // returns the manifest and how long the phases took.
 func (s *Stored) Write(dir string, job Job) (*shard.Manifest, []PhaseTimes, error) {
 	if job.Parts == 0 {

@@ -82,7 +82,7 @@ func (r *runner) part(p int) error {
 		return err
 	}
 	r.parts = append(r.parts, d)
-	for _, one := range r.dealt { // the disk need not have room for both
+	for _, one := range r.dealt { // the disk need not have space for both
 		os.Remove(r.spill(one.name, p))
 		os.Remove(r.spill(one.ptr, p))
 	}
@@ -154,7 +154,7 @@ func (r *runner) length(file string, p int, size int64) (int, error) {
 	return int(info.Size() / size), nil
 }
 
-// boundary writes the owned nodes of p that each peer holds as halo, in the peer's order.
+// boundary writes the owned nodes of p that each peer has as halo, in the peer's order.
 func (r *runner) boundary(p int, w io.Writer) error {
 	buf := make([]int64, 1<<13)
 	local := make([]int32, len(buf))

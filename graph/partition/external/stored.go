@@ -58,7 +58,7 @@ func Typed(path string) bool {
 }
 
 func (s *Stored) open() error {
-	// extents returns a section's shape, of rank 2 where there is room for columns, and checks its
+	// extents returns a section's shape, of rank 2 if there is space for columns, and checks its
 	// rows; −1 is any.
 	extents := func(name string, t section.Type, rank int, rows int64) ([]int, bool, error) {
 		shape, err := s.file.Shape(name, t)
@@ -224,7 +224,7 @@ func (s *Stored) Runs(edges bool, f func(*partition.Run) error) error {
 	return nil
 }
 
-// place makes r the run that begins at node first: its row pointers are read, for the others there is room.
+// place makes r the run that begins at node first: its row pointers are read, for the others there is space.
 func (s *Stored) place(r *partition.Run, first int) error {
 	n := min(runNodes, s.nodes-first)
 	r.First = int32(first)
@@ -250,7 +250,7 @@ func (s *Stored) place(r *partition.Run, first int) error {
 	return nil
 }
 
-// room returns n elements, of b's memory where it is enough.
+// room returns n elements, of b's memory if it is enough.
 func room[T any](b []T, n int) []T {
 	if cap(b) < n {
 		return make([]T, n)
