@@ -83,7 +83,7 @@ func Lambdas() []float64 {
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
 	kind, _ := graph.KindNamed(c.Task)
-	errs := train.Faults{c.Metric.Fits(kind), c.Rows.Validate()}
+	errs := train.ConfigFaults{c.Metric.Fits(kind), c.Rows.Validate()}
 	fault := errs.If
 	one := func(name, got string, of ...string) {
 		fault(!slices.Contains(of, got), "%s must be one of %q (got %q)", name, of, got)
@@ -112,7 +112,7 @@ func (c Config) Validate() error {
 	}
 	one("exchange", c.Exchange, Auto, "halo")
 	one("sums", c.Sums, Auto, "float32", "int16", "int8")
-	fault(c.Adjacent > 0 && c.Inductive, "inductive must be false (got true) where nodes are told by their neighbours")
+	fault(c.Adjacent > 0 && c.Inductive, "inductive must be false if nodes have no features (got true)")
 	if private := c.private(); private != nil {
 		return errors.Join(append(errs, private...)...)
 	}
@@ -179,7 +179,7 @@ func (c Config) RandomBits(peers int, labelled float64) int {
 }
 
 // private returns what is wrong with the privacy of edges.
-func (c Config) private() (errs train.Faults) {
+func (c Config) private() (errs train.ConfigFaults) {
 	if c.Epsilon == 0 {
 		return nil
 	}
@@ -188,16 +188,16 @@ func (c Config) private() (errs train.Faults) {
 	}
 	fault := errs.If
 	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound "+
-		"on what a row tells", c.Epsilon)
-	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row tells",
+		"on what a row reveals", c.Epsilon)
+	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row reveals",
 		c.Epsilon)
 	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their "+
 		"neighbours have no noise", c.Epsilon)
 	fault(c.Inductive, "epsilon must be 0 with inductive (got %g): edges would be released by two graphs", c.Epsilon)
-	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has a round of its own",
+	fault(c.MostRounds() > maxRounds, "hops must be at most %d with epsilon (got %d): each has its own round",
 		maxRounds-ownRounds, c.Hops)
 	fault(c.ClassRounds > 0 && c.ClassRounds <= c.Hops,
-		"class_rounds must be more than the %d hops with epsilon (got %d): each has a round of its own after the first",
+		"class_rounds must be more than the %d hops with epsilon (got %d): each has its own round after the first",
 		c.Hops, c.ClassRounds)
 	return errs
 }

@@ -51,10 +51,10 @@ func Defaults(spec nn.Spec) Config {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
+	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
 	fault := errs.If
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)
-	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are those of "+
+	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are of "+
 		"every node, also of validation and test nodes; use norm (of each row)")
 	fault(c.Order != "any" && c.Order != "fixed", "order must be any or fixed (got %q)", c.Order)
 	fault(c.Prefetch < 0, "prefetch must be at least 0 (got %d)", c.Prefetch)
@@ -62,7 +62,7 @@ func (c Config) Validate() error {
 	fault(c.Spec.Encoder.Kind == "pca",
 		"encoder must be raw, mlp or embedding (got pca): end to end the first layer learns its own projection")
 	fault(c.Rows.Columns,
-		"rows must have scales of their own end to end: they travel in pieces, each before the next is known")
+		"rows must have one scale each end to end: they are sent in pieces, each before the next is known")
 	for i, l := range c.Spec.Layers {
 		fault(max(l.In, l.Out) > train.MaxColumns && c.Rows.Values != "",
 			"rows must be float32 for layers[%d] (got %s): it has %d columns, and %d is the most that "+

@@ -474,7 +474,7 @@ func TestHeldOutLabelsAreNoInput(t *testing.T) {
 			}
 		}
 		err := tr.Run(t.Context(), g, g)
-		if !strings.Contains(said, "drawn by the seed, validate") {
+		if !strings.Contains(said, "sampled by the seed, validate") {
 			return fmt.Errorf("said %q", said)
 		}
 		return err

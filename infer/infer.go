@@ -118,7 +118,7 @@ func Graph(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 {
 		var ok bool
 		if s.Global, ok = g.X.Numbers(); !ok {
-			return mat.Dense{}, errors.New("nodes must have no features: the model tells them by their neighbours")
+			return mat.Dense{}, errors.New("nodes must have no features: the model knows them by their neighbours")
 		}
 		s.Nodes = int64(m.Spec.Features) // of the training graph, where g may be a part
 	}
@@ -164,7 +164,7 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 	}
 	if c := m.Spec.Closed; c != nil && c.Unconnected && s.X.Sparse != nil && s.Connected() {
 		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, "+
-			"so that it does not round rows: train over the edges between the sites, or predict at each site alone"))
+			"so that it does not round rows: train over the edges between the sites, or predict at each site by itself"))
 	}
 	return errors.Join(errs...)
 }
@@ -179,7 +179,7 @@ func faults(m *nn.Model, s *shard.Shard) (errs []error) {
 		bad("features must have a row for each of %d nodes (got %d)", s.Owned, s.X.Rows())
 	}
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 && s.Nodes != int64(m.Spec.Features) {
-		bad("the graph must have the %d nodes of the training graph, since the model tells nodes by their neighbours "+
+		bad("the graph must have the %d nodes of the training graph, since the model knows nodes by their neighbours "+
 			"(got %d)", m.Spec.Features, s.Nodes)
 	}
 	if _, _, err := m.Spec.Given(s.Labels, s.Split, s.Owned); err != nil {

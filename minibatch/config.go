@@ -51,7 +51,7 @@ const maxRoundSteps = 1 << 30
 func (c Config) Validate() error {
 	rates := c.Schedule // over steps, of which the labels say how many there are
 	rates.Total = max(c.Rounds, 1)
-	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(),
+	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(),
 		c.Links.Check(c.Config)}
 	fault := errs.If
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
@@ -71,7 +71,7 @@ func (c Config) Validate() error {
 		"encoder must be raw (got %s): the first layer reads sampled neighbours' features", c.Spec.Encoder.Kind)
 	fault(c.Spec.Encoder.Labels > 0, "label_inputs must be 0 (got %g): samples have no labels as input",
 		c.Spec.Encoder.Labels)
-	fault(c.Spec.CorrectSmooth != nil, "correct_smooth must be 0: it is of method full-batch")
+	fault(c.Spec.CorrectSmooth != nil, "correct_smooth must be 0 with method mini-batch")
 	fault(c.Spec.BatchNormed(),
 		"norm must be none or layer (got batch): statistics of a batch would depend on which peers hold its nodes")
 	for i, l := range c.Spec.Layers {

@@ -212,7 +212,7 @@ func readIDs(d *train.Directory, b []byte, rank int) (ids []int32, rest []byte, 
 		return nil, nil, comm.Refused("a request must have a list for each batch (got %d bytes for one)", len(b))
 	}
 	if int64(n) > int64(len(b)/4) {
-		return nil, nil, comm.Refused("a request must have %d nodes, as it says (got %d bytes)", n, len(b))
+		return nil, nil, comm.Refused("a request of %d nodes must have 4 bytes for each (got %d bytes)", n, len(b))
 	}
 	ids = make([]int32, n)
 	for i := range ids {

@@ -180,10 +180,10 @@ func (s Spec) Validate() error {
 		bad("layer output (carry) must be %q or %q (got %q)", Hidden, Logits, s.LayerOutput)
 	}
 	if c := s.Closed; c != nil && c.Numbers != (s.Kind() == graph.Numbers) {
-		bad("closed.numbers must be true for task regression alone (got %t for %s)", c.Numbers, s.Task)
+		bad("closed.numbers must be true for task regression only (got %t for %s)", c.Numbers, s.Task)
 	}
 	if d := s.Decoder; (d != nil) != (s.Kind() == graph.Links) {
-		bad("decoder must be given for task links alone (got %t for %s)", d != nil, s.Task)
+		bad("decoder must be given for task links only (got %t for %s)", d != nil, s.Task)
 	} else if d != nil {
 		if err := d.Validate(); err != nil {
 			bad("decoder.%w", err)

@@ -134,7 +134,7 @@ func (c Config) shape(m *nn.Model) (s train.SnapshotShape) {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate()}
+	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate()}
 	fault := errs.If
 	fault(c.LocalSteps < 1, "local_steps must be at least 1 (got %d)", c.LocalSteps)
 	fault(c.Exchange == "cover" && c.Inductive,

@@ -25,7 +25,7 @@ func (t *Trainer) warnOfCosts() {
 	}
 	t.warned = true
 	if why := t.config.WithoutClasses; why != "" {
-		t.Log(train.Note, "the layers see components alone, without columns of classes: %s", why)
+		t.Log(train.Note, "the layers see only components, without columns of classes: %s", why)
 	}
 	boundary, bytes := 0, 0
 	for _, rows := range t.shard.Boundary {

@@ -86,7 +86,7 @@ func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 }
 
 func (d Design) validate() error {
-	var errs train.Faults
+	var errs train.ConfigFaults
 	fault := errs.If
 	fault(d.Encoder != "raw" && d.Encoder != "pca" && d.Encoder != "mlp", "encoder must be raw, pca or mlp (got %q)",
 		d.Encoder)

@@ -152,7 +152,7 @@ func TestHeldOutNodesValidate(t *testing.T) {
 				warnings := atomic.Int32{}
 				got := mustTrain(t, c, cut(t, g, "random", peers), func(_ int, tr *Trainer) {
 					on(tr, train.Warning, func(e train.Event) {
-						if strings.Contains(e.Text, "drawn by the seed, validate") {
+						if strings.Contains(e.Text, "sampled by the seed, validate") {
 							warnings.Add(1)
 						}
 					})

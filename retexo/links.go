@@ -36,10 +36,10 @@ type LinkConfig struct {
 
 // Validate returns all faults at once, or nil.
 func (c LinkConfig) Validate() error {
-	errs := train.Faults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
+	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
 	fault := errs.If
 	fault(!c.Links.Near,
-		"negatives_from must be near with method layer-wise (got all): no rows cross but those of boundary nodes")
+		"negatives_from must be near with method layer-wise (got all): only rows of boundary nodes are sent")
 	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca",
 		"encoder must be raw or pca for task links with method layer-wise (got %s): the rows of the halo must be "+
 			"known before a layer trains", c.Spec.Encoder.Kind)
@@ -109,7 +109,7 @@ func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 	}
 	if _, numbers := s.X.Numbers(); numbers && int64(s.X.Cols()) == s.Nodes && s.Owned > 0 && s.Parts > 1 {
 		return nil, fmt.Errorf("nodes of %s must have features for task links with method layer-wise: without them a "+
-			"node's aggregate is the list of its neighbours, and it would cross; use method full-batch", s.Name)
+			"node's aggregate is the list of its neighbours, and it would be sent; use method full-batch", s.Name)
 	}
 	base := c.Config
 	base.Rounds = c.total()

@@ -56,7 +56,7 @@ var Exchanges = []string{"halo", "cover", "auto"}
 // neither.
 func (c Config) Validate() error {
 	kind := c.Spec.Kind()
-	errs := Faults{c.Metric.Fits(kind), c.Rows.Validate()}
+	errs := ConfigFaults{c.Metric.Fits(kind), c.Rows.Validate()}
 	errs.If(c.Balanced && kind == graph.Numbers, "balanced must be false if nodes have numbers (got true): there are "+
 		"no classes to weigh")
 	errs = append(errs, nn.CheckClassWeights(c.ClassWeights, c.Spec.Classes, c.Balanced, kind))
@@ -71,11 +71,11 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Faults are what is wrong with a configuration.
-type Faults []error
+// ConfigFaults are what is wrong with a configuration.
+type ConfigFaults []error
 
 // If adds a fault if something is bad.
-func (f *Faults) If(bad bool, format string, args ...any) {
+func (f *ConfigFaults) If(bad bool, format string, args ...any) {
 	if bad {
 		*f = append(*f, fmt.Errorf(format, args...))
 	}
@@ -83,7 +83,7 @@ func (f *Faults) If(bad bool, format string, args ...any) {
 
 // Fits returns why a model of c.Spec cannot be trained on shard s, or nil.
 func (c Config) Fits(s *shard.Shard) error {
-	var errs Faults
+	var errs ConfigFaults
 	errs.If(c.Spec.Reads(s.X).Cols() != c.Spec.Features, "shard %d must have %d features a node, as the model has "+
 		"(got %d)", s.Rank, c.Spec.Features, s.X.Cols())
 	if c.Spec.Kind() != graph.Links {
@@ -96,7 +96,7 @@ func (c Config) Fits(s *shard.Shard) error {
 }
 
 // FitsEdges returns why the layers of a model cannot read the edges of s.
-func FitsEdges(m nn.Spec, s *shard.Shard) (errs Faults) {
+func FitsEdges(m nn.Spec, s *shard.Shard) (errs ConfigFaults) {
 	for i, l := range m.Layers {
 		errs.If(l.Relations > 0 && l.Relations != s.Typed.Count(), "edges must have %d relations, as layers[%d] of the "+
 			"model has (got %d)", l.Relations, i, s.Typed.Count())

@@ -186,7 +186,7 @@ func (r *Epochs) Alike(digests [][]byte) error {
 	for q, d := range digests {
 		if !bytes.Equal(d, digests[r.Whole.Rank]) {
 			return &comm.PeerError{Rank: q, Op: fmt.Sprintf("epoch %d", r.At.Round),
-				Err: fmt.Errorf("its parameters differ from those of this worker (%d): the processors round apart, "+
+				Err: fmt.Errorf("its parameters differ from this worker's (%d): the processors round apart, "+
 					"or a memory is at fault", r.Whole.Rank)}
 		}
 	}

@@ -259,6 +259,6 @@ func (c LabelCounts) Warning() string {
 		return fmt.Sprintf("no peer has a validation node, and %g labelled training nodes are too few to hold some "+
 			"out: the last round is taken", c.Labelled)
 	}
-	return fmt.Sprintf("no peer has a validation node: %g of the %g labelled training nodes, drawn by the seed, "+
+	return fmt.Sprintf("no peer has a validation node: %g of the %g labelled training nodes, sampled by the seed, "+
 		"validate and are not learned from", c.HeldOut, c.HeldOut+c.Labelled)
 }

@@ -326,7 +326,7 @@ func Walk(chain io.Reader, parse Parse, visit func(line []byte, at Head) error) 
 		case errors.Is(err, io.EOF) && len(line) == 0:
 			return last, nil
 		case errors.Is(err, io.EOF):
-			return last, fmt.Errorf("line %d is cut off; if a crash did it, the next run repairs it and says so", n)
+			return last, fmt.Errorf("line %d is cut off; if a crash did it, the next run repairs it and reports it", n)
 		case errors.Is(err, bufio.ErrBufferFull):
 			return last, fmt.Errorf("line %d is longer than %d bytes", n, MaxLine)
 		case err != nil:

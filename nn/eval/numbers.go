@@ -88,7 +88,7 @@ func (n *numbers) check() error {
 		apart := s[sumOver] + s[sumUnder]
 		if size := s[sumHigh] + s[sumLow]; apart*apart > rows*s[sumSquares]*(1+1e-6)+1e-6 ||
 			size*size > rows*s[sumAround]*(1+1e-6)+1e-6 {
-			return fmt.Errorf("the sums of column %d must be those of %d rows (got %g with squares of "+
+			return fmt.Errorf("the sums of column %d must be sums of %d rows (got %g with squares of "+
 				"%g, and %g with %g)", c, n.rows, apart, s[sumSquares], size, s[sumAround])
 		}
 	}

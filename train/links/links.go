@@ -52,7 +52,7 @@ func (c Config) Validate() error {
 
 // Check returns what of a trainer's configuration c does not fit, or nil; c may be nil.
 func (c *Config) Check(of train.Config) error {
-	var errs train.Faults
+	var errs train.ConfigFaults
 	fault := errs.If
 	fault((c != nil) != (of.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)",
 		c != nil, of.Spec.Decoder != nil)
