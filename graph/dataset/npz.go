@@ -448,7 +448,8 @@ func (a arrays) edges(g *graph.Graph, n int, m meta) error {
 			return err
 		}
 	}
-	if err := SetEdges(g, n, src, dst, weight, kind, names, x, graph.Build{Directed: m.Directed, Edge: rows}); err != nil {
+	b := graph.Build{Directed: m.Directed, Edge: rows}
+	if err := SetEdges(g, n, src, dst, weight, kind, names, x, b); err != nil {
 		return a.Fault("edge_index", err)
 	}
 	return nil
@@ -524,15 +525,16 @@ func (a arrays) relations(n, edges int, names []string) ([]int32, []string, erro
 		}
 	}
 	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
-		return nil, nil, a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes at "+
-			"most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
+		return nil, nil, a.Fault("edge_type", fmt.Errorf("there must be 1 to %d relations, and relations times nodes "+
+			"at most %d (got %d relations, %d nodes)", graph.MaxRelations/2, math.MaxInt32/2, count, n))
 	}
 	for r := len(names); r < count; r++ {
 		names = append(names, strconv.Itoa(r))
 	}
 	for k, r := range kind {
 		if r < 0 || int(r) >= count {
-			return nil, nil, a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
+			return nil, nil,
+				a.Fault("edge_type", fmt.Errorf("entry %d must be a relation, 0 to %d (got %d)", k, count-1, r))
 		}
 	}
 	return kind, names, nil

@@ -97,8 +97,8 @@ func readHeader(r io.Reader, size int64) (Header, error) {
 		return h, fmt.Errorf("array in Fortran order must have at most 2 dimensions (got %s)", ShapeText(h.Shape))
 	}
 	if want := int64(h.count) * int64(item); want != size-start-length {
-		return h, fmt.Errorf("shape %s of %s must take the %d bytes of the member (got %d)", ShapeText(h.Shape), h.Descr,
-			size-start-length, want)
+		return h, fmt.Errorf("shape %s of %s must take the %d bytes of the member (got %d)", ShapeText(h.Shape),
+			h.Descr, size-start-length, want)
 	}
 	return h, nil
 }

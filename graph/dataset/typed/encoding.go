@@ -45,7 +45,8 @@ func (r *EdgeEncoding) Name() string { return r.Source + "-" + r.Relation + "-" 
 
 // One returns the encoding of one table of nodes without a type and its table of edges.
 func One(e *dataset.Encoding) *Encodings {
-	return &Encodings{Nodes: []NodeEncoding{{Of: e}}, Edges: []EdgeEncoding{{Of: e}}, Merge: e.Merge, Directed: e.Directed}
+	return &Encodings{Nodes: []NodeEncoding{{Of: e}}, Edges: []EdgeEncoding{{Of: e}}, Merge: e.Merge,
+		Directed: e.Directed}
 }
 
 // Untyped reports whether there is one table of nodes, without a type.
@@ -170,12 +171,14 @@ func (c *Encodings) within(like *Encodings) error {
 	types, relations := like.tableNames()
 	for _, n := range c.Nodes {
 		if !slices.Contains(types, n.Type) {
-			return fmt.Errorf("the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "), n.Type)
+			return fmt.Errorf("the tables must be of types of the model, %s (got %s)", strings.Join(types, ", "),
+				n.Type)
 		}
 	}
 	for _, e := range c.Edges {
 		if !slices.Contains(relations, e.Name()) {
-			return fmt.Errorf("the relations must be of the model, %s (got %s)", strings.Join(relations, ", "), e.Name())
+			return fmt.Errorf("the relations must be of the model, %s (got %s)", strings.Join(relations, ", "),
+				e.Name())
 		}
 	}
 	return nil
