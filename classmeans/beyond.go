@@ -15,8 +15,8 @@ import (
 type Neighbours interface {
 	// Boundary returns which of own nodes have such edges, and how many.
 	Boundary() leaf.BorderNodes
-	// Gather returns for each node of the boundary the sum of its neighbours' rows; x has those of the boundary
-	// [boundary × D]. A neighbour that is not there counts 0.
+	// Gather returns for each node of the boundary the sum of its neighbours' rows; x has the rows of the boundary
+	// [boundary × D]. An absent neighbour counts as 0.
 	Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error)
 }
 
@@ -33,7 +33,7 @@ func (t *Trainer) fitsBeyond() error {
 	return nil
 }
 
-// seenFrom adds to the degrees of a view of all own edges those of edges to nodes of other members.
+// seenFrom adds the edges to nodes of other members to degrees that count all own edges.
 func (t *Trainer) seenFrom(degree []float32) {
 	if t.Beyond == nil {
 		return

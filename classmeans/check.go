@@ -15,8 +15,8 @@ import (
 // What other peers may send. All of it is exact: no data break these limits (docs/explanation/robustness.md).
 
 const (
-	// mostSquare is how many times the mean square of all rows that of one row may be in a regression: a few rows
-	// decide none. On 13 public graphs no row came above 34 (docs/explanation/robustness.md).
+	// mostSquare bounds the square of one row in a regression, in mean squares of all rows: a few rows decide no
+	// regression. On 13 public graphs no row came above 34 (docs/explanation/robustness.md).
 	mostSquare = 64
 	// mostNeighbours is how many rows of length 1 a sum of neighbours' class rows may have in a regression.
 	mostNeighbours = 1 << 10
@@ -31,7 +31,7 @@ func (t *Trainer) unknown() linear.Rest {
 	return r
 }
 
-// learn takes the statistics of all peers, of which own are this one's.
+// learn takes the statistics of all peers; own are this peer's part.
 func (t *Trainer) learn(own mat.Dense) error {
 	t.rest = t.unknown()
 	if t.Leaves {
@@ -69,8 +69,8 @@ func (t *Trainer) classRows(r int) []float64 {
 	return n
 }
 
-// checkClassCounts checks how many rows are in the sums of each class in round r, in units, of which own are this
-// peer's.
+// checkClassCounts checks how many rows, in units, the sums of each class include in round r; own are this peer's
+// counts.
 func (t *Trainer) checkClassCounts(r int, counts, own []int64) error {
 	all, room := int64(0), int64(t.shard.Nodes)*int64(len(counts)) // each soft count is rounded
 	for c, n := range counts {
@@ -105,7 +105,7 @@ func (t *Trainer) deviationLimit(u mat.Dense) func(i int) comm.Limit {
 	}
 }
 
-// checkDeviations checks sums and sums of squares of k columns, of which own are this peer's.
+// checkDeviations checks sums and sums of squares of k columns; own are this peer's part.
 func (t *Trainer) checkDeviations(sums, own []float32, apart []float64) error {
 	if t.Leaves {
 		return nil
@@ -141,8 +141,8 @@ func (t *Trainer) allow(r int, squares []float64) {
 	t.allowed = append(t.allowed[:r], mostSquare*all)
 }
 
-// bounded makes of rows of the columns up to round r what they count in a regression: the columns of a round are made
-// smaller in a row where they are larger than allowed.
+// bounded scales rows of the columns up to round r for a regression: if a row's columns of a round are larger than
+// allowed, it makes them smaller.
 func (t *Trainer) bounded(r int, rows mat.Dense) {
 	at := 1
 	for round := range r + 1 {
@@ -163,11 +163,11 @@ func (t *Trainer) bounded(r int, rows mat.Dense) {
 	}
 }
 
-// largest returns the largest of x; 0 where there is none.
+// largest returns the largest of x, 0 if x is empty.
 func largest(x []float64) float64 { return slices.Max(append(x, 0)) }
 
-// squares returns how large the sum of squares of each column of rounds up to r may be over the other peers' training
-// nodes, weighted: those of the constant add up to w.
+// squares bounds the weighted sum of squares of each column of the rounds up to r over the other peers' training nodes.
+// w is the sum for the constant column.
 func (t *Trainer) squares(r int, w float64) []float64 {
 	all := []float64{w}
 	for k := range r + 1 {
@@ -182,7 +182,7 @@ func (t *Trainer) joint() linear.Joint {
 	return linear.NewJoint(t.Labels.Classes, t.Labels.Labelled, t.shard.Labels.Select(t.train), t.weight)
 }
 
-// checkEquations checks the normal equations after round r, of which own are this peer's.
+// checkEquations checks the normal equations after round r; own are this peer's part.
 func (t *Trainer) checkEquations(ctx context.Context, r int, all, own linear.Normal, k linear.Joint) error {
 	w, at := k.RestWeight, 1
 	for round := range r + 1 {
@@ -217,8 +217,8 @@ func (t *Trainer) ownValidating() int64 {
 	return int64(t.shard.Labels.Select(t.shard.NodesIn(graph.Val)).Labelled())
 }
 
-// randomLimit returns what another peer's part for so many random features behind d standardised columns may be. The
-// squares of each of these add up to the weights of all peers, with much room for rounding, and random features are
+// randomLimit bounds another peer's part for the random features that follow d standardised columns. The squares of
+// each standardised column add up to the weights of all peers, with a wide margin for rounding, and random features are
 // between −√2 and √2.
 func (t *Trainer) randomLimit(d, random int, k linear.Joint) func(i int) comm.Limit {
 	w := k.RestWeight

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// A checkpoint has what a round begins with: nothing is computed or sent again on the way back, so
-// the bits are those of a run that never stopped.
+// A checkpoint has what a round begins with: a resumed run computes and sends nothing again, and gives the same bits as
+// a run that never stopped.
 
 // releasePrefix is what the names of arrays begin with that are releases of private edges.
 const releasePrefix = "released/"

@@ -21,7 +21,7 @@ import (
 // candidate is one regression: which columns it has, from 1, and its weights with the constant last.
 type candidate struct {
 	columns []int
-	random  bool // the columns behind those of all rounds are the head's random features
+	random  bool // columns after all rounds' are the head's random features
 	penalty float64
 	weights mat.Dense
 	scales  []eval.Scale // of the bins of its AUC
@@ -36,13 +36,13 @@ type choice struct {
 	scales    []eval.Scale // of the bins of the mean's AUC
 }
 
-// leastPenalty is that of the solutions that count to a mean: the large weights of smaller ones, which cancel each
-// other, would pass on what the order of sums rounds apart.
+// leastPenalty is the smallest penalty of a solution that counts in the mean. Smaller ones give large weights that
+// cancel each other, and would pass on the rounding errors of sums, which depend on their order.
 const leastPenalty = 0.01
 
-// rate returns the rate of the exponential weights where n nodes validate: a candidate's count falls by e^rate for each
-// of them that it gets wrong and the best one gets right. The fewer nodes validate, the less one of them says. Chosen
-// by validation nodes that took no part (ADR 76).
+// rate returns the rate of the exponential weights if n nodes validate: a candidate's count falls by e^rate for each
+// node that it gets wrong and the best one gets right. The fewer nodes validate, the less evidence is one of them. The
+// rate was chosen on validation nodes that took no part (ADR 76).
 func rate(n float64) float64 { return min(0.3*max(n/500, 1), 1) }
 
 // countGrid is the unit of the counts of a mean: far more than processors round apart.
@@ -103,7 +103,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 	return best, nil
 }
 
-// mean makes the mean weights of the candidates those of head.
+// mean sets the weights of head to the mean of the candidates' weights.
 func (c choice) mean(head *closed.Head) {
 	columns, weights := make([][]int, len(c.all)), make([]mat.Dense, len(c.all))
 	for i, one := range c.all {
@@ -156,7 +156,7 @@ func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense,
 	return equations, full, t.checkEquations(ctx, r, equations, mine, k)
 }
 
-// withColumns extends n by so many random features, from sums of products with standardised columns.
+// withColumns extends n by the random features, from sums of their products with standardised columns.
 func (t *Trainer) withColumns(n linear.Normal, sums []float32, random int, head *closed.Head) (linear.Normal, error) {
 	mean, scale := head.Mean.Value.Data, head.Scale.Value.Data
 	d, all := n.Columns(), sums
@@ -173,8 +173,8 @@ func (t *Trainer) withColumns(n linear.Normal, sums []float32, random int, head 
 	return n.Extend(all, random, t.config.Classes)
 }
 
-// sets returns the sets of columns to try, of so many: those of this round, of the last two, and of all, of all hops or
-// only of the last one, of all rounds before any hop, and of all rounds with random features where there are any.
+// sets returns the sets to try of the first `columns` columns: this round's, the last two rounds', all, all with only
+// the last hop, all rounds before any hop, and all with random features if there are any.
 func (t *Trainer) sets(r, columns int) (all []candidate) {
 	spec := t.model.Spec.Closed
 	starts := []int{1} // first column of each round
@@ -246,14 +246,14 @@ func span(lo, hi int) (all []int) {
 	return all
 }
 
-// selectionBins is the resolution of AP while candidates are compared, all in one sum, and scaledBins that of AUC,
-// whose bins lie where a candidate's log-odds do.
+// selectionBins is the resolution of AP while candidates are compared, all in one sum, and scaledBins the resolution of
+// AUC, whose bins follow a candidate's log-odds.
 const (
 	selectionBins = 64
 	scaledBins    = 16
 )
 
-// accumulator returns what AP is counted by in so many bins, AUC in so many scaled ones, and any other metric without
+// accumulator returns what counts the metric: AP in `bins` bins, AUC in `scaled` scaled ones, any other metric without
 // bins.
 func (c Config) accumulator(labels graph.Labels, bins, scaled int) eval.Accumulator {
 	if c.Metric == "auc" || c.Metric == eval.Auto {
@@ -267,7 +267,7 @@ func (c Config) compared(labels graph.Labels) eval.Accumulator {
 	return c.accumulator(labels, selectionBins, scaledBins).Alone()
 }
 
-// Compared returns how many counts all candidates of a round take together, of which so many are wide, at most.
+// Compared returns how many counts all candidates of a round take together at most, and how many of them are wide.
 func (c Config) Compared() (counts, wide int) {
 	counts = min(mostSets*len(c.lambdas()), mostCandidates)
 	if c.Metric == "accuracy" && c.Task == graph.Single.String() {
@@ -277,7 +277,8 @@ func (c Config) Compared() (counts, wide int) {
 	return counts * size, counts * wide
 }
 
-// Measured returns how many counts the metric of the result takes, of each of two splits, of which so many are wide.
+// Measured returns how many counts the metric of the result takes for each of two splits, and how many of them are
+// wide.
 func (c Config) Measured() (counts, wide int) { return sized(c.measured(c.none())) }
 
 // none returns the labels of no node.
@@ -391,11 +392,11 @@ func inTheMiddle(all []candidate) choice {
 	return choice{all: all[(first+len(all))/2:][:1], counts: []float64{1}, val: math.NaN(), loss: math.NaN()}
 }
 
-// chosen returns the choice between candidates that validate so, by n nodes; sides are the positives and negatives of
-// each ranking; NaN: one gives no numbers, or a ranking is undefined, and then of all. Candidates count to the mean by
-// exponential weights (Dalalyan and Tsybakov, Machine Learning 72, 2008) of that rate. Where few nodes validate, the
-// best is often the luckiest, and the mean of many steadier; where many do, the best counts nearly alone. Of numbers,
-// whose metric has their unit, the best is taken.
+// chosen returns the choice between candidates with validation metrics vals on n nodes; sides are the positives and
+// negatives of each ranking. A NaN in vals: the candidate gives no numbers, or the ranking is undefined for all.
+// Candidates count in the mean with exponential weights of that rate (Dalalyan and Tsybakov, Machine Learning 72,
+// 2008). If few nodes validate, the best is often the luckiest and the mean of many is steadier; if many do, the best
+// dominates. Metrics of numbers have the target's unit: then the best is taken.
 func chosen(m eval.Metric, all []candidate, vals []float64, n float64, sides ...[2]float64) (c choice, err error) {
 	at := -1 // the best one, with the largest penalty of those that are
 	for k, v := range vals {
@@ -446,7 +447,7 @@ func (t *Trainer) agree(ctx context.Context, r int, digests [][]byte, all []cand
 	return err
 }
 
-// logits returns those of a candidate for rows of columns, the constant first.
+// logits returns a candidate's logits for rows of columns, the constant first.
 func (t *Trainer) logits(one candidate, columns mat.Dense) mat.Dense {
 	d := len(one.columns)
 	w := mat.New(columns.Cols, one.weights.Cols)

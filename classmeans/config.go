@@ -26,22 +26,22 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// Config says how a model is trained. What is Auto follows from the labels of all peers, before the
-// first round. Peers whose configurations differ do not start: Fingerprint is compared.
+// Config is how a model is trained. Settings that are Auto follow from the labels of all peers, before the first round.
+// Peers whose configurations differ do not start: they compare the Fingerprint.
 type Config struct {
 	Seed     uint64 `json:"seed"`
 	Task     string `json:"task"`     // "single", "multi" or "regression", as in nn.Spec
 	Features int    `json:"features"` // F
-	// Columns for a node's neighbours, where features say no more than which node it is; 0: nodes have features.
+	// Columns for a node's neighbours if features only identify nodes (0 = nodes have features).
 	Adjacent int         `json:"adjacent"`
 	Classes  int         `json:"classes"` // C: classes, or columns of numbers
-	Metric   eval.Metric `json:"metric"`  // by which validation nodes choose
+	Metric   eval.Metric `json:"metric"`  // with which validation nodes choose
 
 	RowNorm string `json:"row_norm"` // of the features: "none", "l1" or "l2"
 	Target  string `json:"target"`   // "labels": class means of soft labels; "residual"; Auto
 	// whether a node's row goes without its own part of the sums: "true", "false" or Auto
 	LeaveOut    string  `json:"leave_out"`
-	ClassRounds int     `json:"rounds"`   // at most; 0: Auto
+	ClassRounds int     `json:"rounds"`   // at most (0 = Auto)
 	Hops        int     `json:"hops"`     // of the columns
 	LastHop     bool    `json:"last_hop"` // the regressions read the last hop only, not all of them
 	Random      int     `json:"random"`   // random features of each head; −1: Auto
@@ -56,16 +56,16 @@ type Config struct {
 	Balanced  bool      `json:"balanced"`
 	Positive  int       `json:"positive,omitempty"` // as in train.Config
 	Inductive bool      `json:"inductive"`
-	// [C] what a label of each class counts in the regressions; nil: all alike, or as Balanced says.
+	// [C] weight of a label of each class in the regressions (nil = equal, or Balanced)
 	ClassWeights []float32 `json:"class_weights,omitempty"`
 
-	// Privacy of edges (package privacy/dp): nodes learn of their neighbours by sums with noise alone, Hops
-	// times, in the last so many rounds. Epsilon 0: none, and sums are exact.
+	// Privacy of edges (package privacy/dp): nodes learn about their neighbours only by noisy sums, Hops times, in the
+	// last Hops rounds (0 = no privacy, exact sums).
 	Epsilon float64 `json:"epsilon,omitempty"`
 	Delta   float64 `json:"delta,omitempty"`
 
-	Rows wire.Coding `json:"rows,omitzero"` // of rows that travel
-	// "halo": all rows; Auto: the fewest rows and sums where that takes fewer bytes
+	Rows wire.Coding `json:"rows,omitzero"` // of rows that are sent
+	// "halo" is all rows; Auto is the fewest rows and sums if they take fewer bytes
 	Exchange string `json:"exchange"`
 	Sums     string `json:"sums"` // number format of the sums of features: "float32", "int16", "int8" or Auto
 }
@@ -141,7 +141,7 @@ func (c Config) MostRounds() int {
 // steps are too coarse.
 const narrow = 8
 
-// SumBits returns the bits of a number in the sums of features of so many peers; 0: float32.
+// SumBits returns the bits of a number in the sums of features of `peers` peers (0 = float32).
 func (c Config) SumBits(peers int) int {
 	switch {
 	case c.Sums == "int16" || c.Sums == Auto && peers > narrow:
@@ -152,13 +152,13 @@ func (c Config) SumBits(peers int) int {
 	return 0
 }
 
-// preciseFrom is from how many labels on class means need 16 bits, and products of random features 32, with a target of
-// soft labels: the fewer labels, the more do these sums differ from those of other nodes by chance. What rounding does
-// to a round of residuals the next round puts right.
+// preciseFrom is the number of labels from which class means need 16 bits, and products of random features 32, with
+// soft labels as the target: with fewer labels, chance moves these sums more than rounding. The next round of residuals
+// corrects what rounding does to a round.
 const preciseFrom = 5000
 
-// MeansBits returns the bits of a number in the sums of features over each class, of so many peers whose nodes have so
-// many labels; 0: float32.
+// MeansBits returns the bits of a number in the sums of features over each class, for `peers` peers with `labelled`
+// labels (0 = float32).
 func (c Config) MeansBits(peers int, labelled float64) int {
 	if c.Sums == Auto && !c.residual() && labelled >= preciseFrom {
 		return 16
@@ -166,8 +166,8 @@ func (c Config) MeansBits(peers int, labelled float64) int {
 	return c.SumBits(peers)
 }
 
-// RandomBits returns the bits of a number in the sums of products of random features, of so many peers whose nodes have
-// so many labels; 0: float32.
+// RandomBits returns the bits of a number in the sums of products of random features, for `peers` peers with `labelled`
+// labels (0 = float32).
 func (c Config) RandomBits(peers int, labelled float64) int {
 	switch {
 	case c.SumBits(peers) == 0:
@@ -202,8 +202,8 @@ func (c Config) private() (errs train.ConfigFaults) {
 	return errs
 }
 
-// Edges returns the mechanism that keeps the edges of one peer private in one run; nil: they are not.
-// secret must come from crypto/rand.
+// Edges returns the mechanism that keeps the edges of one peer private in one run, nil if they are not private. secret
+// must come from crypto/rand.
 func (c Config) Edges(secret [32]byte) (*dp.PrivateEdges, error) {
 	if c.Epsilon == 0 {
 		return nil, nil
@@ -214,28 +214,28 @@ func (c Config) Edges(secret [32]byte) (*dp.PrivateEdges, error) {
 	return dp.NewEdges(dp.Guarantee{Epsilon: c.Epsilon, Delta: c.Delta}, c.Hops, secret)
 }
 
-// The rounds of either target where there is no number given, and the random features of residuals.
+// The rounds of either target if no number is given, and the random features of residuals.
 const (
 	labelRounds    = 3
 	residualRounds = 4
 	residualRandom = 256
 	residualAlone  = 2 // before residualRounds
 
-	// randomEach is how many random features a head has for each of its columns, at most: those of the first rounds
-	// read a few columns, of which many random features say hardly more than some.
+	// randomEach bounds how many random features a head has for each of its columns: heads of the first rounds read few
+	// columns, about which many random features reveal hardly more than some.
 	randomEach = 32
 
 	ownRounds = 4 // of either target where edges are private, before the rounds that use them
 
 	// MostFew is how many features a node may have for the regressions to read them: a few rounds find what a few
-	// columns say, and a regression what all of them do. Their products are few, and no row holds them.
+	// columns contain, and a regression what all do. Their products are few, and no row has them.
 	MostFew = 64
 
 	labelRandom = 64 // random features of each head with soft labels
 	fewHops     = 4  // of rounds of few features
 )
 
-// spec returns the model of so many rounds, or of the number that the target has by default (0).
+// spec returns the model of `rounds` rounds (0 = the target's default).
 func (c Config) spec(rounds int) nn.Spec {
 	residual := c.residual()
 	s := closed.Layout{Numbers: c.numbers(), Adjacent: c.Adjacent, Rounds: rounds, Random: max(c.Random, 0),
@@ -264,14 +264,15 @@ func (c Config) spec(rounds int) nn.Spec {
 			c.ofFew(&s)
 		case residual:
 			if s.Mean, s.LogitHops = true, min(c.Hops, 2); s.Alone > 0 {
-				s.Hops = 0 // logits alone cross
+				s.Hops = 0 // only logits are sent
 			}
 		}
 	}
-	// Where no edge is used no row crosses. Nodes without features stay coarse: exact columns would follow the training
+	// If no edge is used, no row is sent. Nodes without features stay coarse: exact columns would follow the training
 	// nodes'.
 	if c.Coarse && (c.Hops > 0 || c.Adjacent > 0) {
-		// With rounds alone fewer numbers cross, which may each tell no more: our attack found nodes of which they did.
+		// With rounds of own features first, fewer numbers are sent, but each may not reveal more: our attack found
+		// nodes about which they did.
 		switch s.Coarse = max(s.Rounds-s.Alone, min(s.Rounds, labelRounds)) * s.Width(c.Classes); {
 		case s.Own > 0:
 			s.Coarse = (s.Rounds - s.Own) * c.Classes
@@ -322,9 +323,9 @@ func (c Config) usualRounds() int {
 	return labelRounds
 }
 
-// alone returns how many first rounds use a node's own features only. After them logits cross with residuals, and no
-// columns: those of four rounds named 14 features of a hundred on facebook-pages. Of few features logits say too little
-// of neighbours.
+// alone returns how many first rounds use only a node's own features. With residuals, logits are sent after them and no
+// columns: columns of four rounds revealed 14 features of a hundred on facebook-pages. If there are few features,
+// logits contain too little about neighbours.
 func (c Config) alone() int {
 	if !c.residual() || c.numbers() || c.Features <= MostFew || c.Hops == 0 || c.Epsilon > 0 {
 		return 0
@@ -336,7 +337,7 @@ func (c Config) alone() int {
 // labels.
 const manyLabels = 1.0 / 5
 
-// Residual reports whether the residuals are the target, where so many of all nodes have a label.
+// Residual reports whether the residuals are the target if `labelled` of all nodes have a label.
 func (c Config) Residual(labelled, nodes float64) bool {
 	if c.Target == Auto {
 		return c.Task != graph.Single.String() || labelled >= manyLabels*nodes
@@ -344,8 +345,8 @@ func (c Config) Residual(labelled, nodes float64) bool {
 	return c.Target == "residual"
 }
 
-// leavesOut reports whether a node's own part of the sums is taken out of its row. Where few nodes are labelled, rows
-// would otherwise tell the class of every training node; those of numbers would tell more than a class.
+// leavesOut reports whether a node's own part of the sums is taken out of its row. If few nodes are labelled, rows
+// would otherwise reveal the class of every training node; rows made from numbers would reveal more than a class.
 func (c Config) leavesOut() bool {
 	if c.LeaveOut == Auto {
 		return !c.residual() || c.numbers()
@@ -379,7 +380,7 @@ func (c Config) Cost() linear.Cost {
 	return linear.RidgeCost(most, c.Classes, mostCandidates)
 }
 
-// Draw returns which training nodes validate where none are marked for it, and which class is positive.
+// Draw returns which training nodes validate if the data marks none, and which class is positive.
 func (c Config) Draw() train.Draw { return train.Draw{Seed: c.Seed, Positive: c.Positive} }
 
 // Fingerprint names everything that decides the result.

@@ -40,7 +40,7 @@ func (t *Trainer) withDirections(ctx context.Context, r int, u mat.Dense) (mat.D
 	return graph.Columns([]graph.Features{{Dense: u}, {Dense: g}}).Dense, nil
 }
 
-// directions returns those of round r, F×Directions, for features that are not standardised.
+// directions returns the directions of round r, F×Directions, for features that are not standardised.
 func (t *Trainer) directions(ctx context.Context, r int) (mat.Dense, error) {
 	form := t.model.Closed
 	near, at := t.neighbourMeans()
@@ -107,7 +107,7 @@ func (t *Trainer) neighbourMeans() (near mat.Dense, at []int32) {
 	return mat.View(len(at), x.Cols, sums), at
 }
 
-// residuals returns what the logits of the round before leave of the labels of the nodes at. Those of exclusive classes
+// residuals returns the labels of the nodes at, less the previous round's predictions. Residuals of exclusive classes
 // add up to 0, so that the last class has none.
 func (t *Trainer) residuals(at []int32) mat.Dense {
 	spec := t.model.Closed.Spec

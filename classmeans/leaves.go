@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// With Leaves the members of two sums may differ: leaves come and go, and this peer's own part may be missing as well
-// where it is one. So each sum is used by itself: it says over how many rows it goes, equations are summed whole, and
+// With Leaves the members of two sums may differ: phones come and go, and this peer's own part may be missing as well
+// if it is a phone. So each sum is used by itself: it contains the number of its rows, equations are summed whole, and
 // no sum is compared with one before.
 
 // fitsLeaves returns what keeps this run from having leaves, or nil.
@@ -73,8 +73,8 @@ func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []fl
 	return err
 }
 
-// Exchanges returns how many numbers each sum of a run with leaves has that ends after so many rounds, where a node has
-// one class and validation goes by accuracy. leaf.Agreement says how many bytes that takes.
+// Exchanges returns how many numbers each sum has in a run with phones that ends after `rounds` rounds, if a node has
+// one class and the metric is accuracy. leaf.Agreement converts them to bytes.
 func (c Config) Exchanges(rounds int) []int {
 	spec := c.Layout()
 	all, d := []int{train.LabelsLen(graph.Single, c.Classes), 2*c.Inputs() + 1}, 1

@@ -95,7 +95,7 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 				"soft labels of the node; readers use sums of them with noise", 1, c.Classes, true)
 		}
 		added := spec.Columns(r, c.Classes)
-		if columns += added; l.Phones { // other members than those of the round before
+		if columns += added; l.Phones { // other members than the round before
 			added = columns
 		} else if r == 0 {
 			added++ // the constant

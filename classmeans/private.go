@@ -16,7 +16,7 @@ import (
 func (v *seenRound) ClassSums(r int, logits mat.Dense) (mat.Dense, error) {
 	ctx, t, s := v.ctx, v.trainer, v.sight
 	spec := t.model.Spec.Closed
-	if spec.LeaveOut && !spec.Residual { // columns stay at home: what crosses is made of logits
+	if spec.LeaveOut && !spec.Residual { // columns are not sent: rows are made of logits
 		logits = logits.Clone()
 		if _, err := t.takeLead(ctx, r, logits); err != nil {
 			return mat.Dense{}, err

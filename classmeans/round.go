@@ -15,9 +15,9 @@ import (
 	"github.com/heddle-gnn/heddle/train/linear"
 )
 
-// round runs round r, from 0, and reports whether another one is worth its bytes: the first is, and one
-// whose logits validate better than those before by half a standard error. Logits that validate better
-// by less are kept, too, but end the rounds.
+// round runs round r, from 0, and reports whether another one justifies its bytes: after the first round, or if the
+// logits validate better than all before by at least half a standard error. Logits that validate better by less are
+// kept, too, but end the rounds.
 func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	spec := t.model.Spec.Closed
 	own, z, err := t.source(ctx, r)
@@ -58,8 +58,8 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	if t.At.BestRound == r {
 		t.scales, t.margin = found.scales, found.margin
 	}
-	// What its sums of neighbours tell is spent as the plan says, and rounds Alone lead to those with hops: they are
-	// all run.
+	// Private rounds spend their privacy budget as planned, and rounds Alone lead to the rounds with hops: all of them
+	// are run.
 	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
 		goOn = true
 	}
@@ -115,7 +115,7 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	form.Means[r].Value.CopyFrom(u)
 	if form.Spec.LeaveOut {
 		counts := form.Counts[r].Value
-		copy(counts.Row(1), scale) // those of directions stay behind
+		copy(counts.Row(1), scale) // without the scales of directions, which follow
 		if form.Spec.Residual {
 			kernels.Scale(t.residualUnit(), counts.Row(1))
 		}
@@ -130,8 +130,8 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	return own, z, nil
 }
 
-// classMap returns the map of round r from the class sums of all peers over this one's targets p, and sets n to how
-// many nodes are of each class, or its share of the labels. without says that this peer's part is not in them.
+// classMap returns the map of round r from the class sums of all peers over this peer's targets p, and sets n to the
+// number of nodes of each class, or its share of the labels. without: this peer's part is missing from the sums.
 func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense,
 	n []float64) (u mat.Dense, without bool, err error) {
 	sums, rows, without, err := t.classSums(ctx, r, p)
@@ -152,11 +152,11 @@ func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense,
 	return t.means.Map(sums, n), without, nil
 }
 
-// leaveOwn takes the own part of each node out of its columns z of round r, given the targets p. without says that this
-// peer's part is not in the means.
+// leaveOwn takes the own part of each node out of its columns z of round r, given the targets p. without: this peer's
+// part is missing from the means.
 func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without bool) error {
 	form := t.model.Closed
-	form.SetLead(r, 0) // that of an attempt before
+	form.SetLead(r, 0) // an earlier attempt's
 	if !without {
 		form.LeaveOwn(r, t.x, z, p)
 	}
@@ -191,8 +191,8 @@ func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, er
 	return lead, nil
 }
 
-// classSums returns the sums of the features of all peers over the columns of this one's targets p in round r, and over
-// how many rows they go, in units; nil where residuals are the target. without says that this peer's part is not in
+// classSums returns the sums of the features of all peers over the columns of this peer's targets p in round r, and the
+// number of rows in them, in units, nil if residuals are the target. without: this peer's part is missing from both of
 // them.
 func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (
 	sums mat.Dense, counts []int64, without bool, err error) {
@@ -232,11 +232,11 @@ func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (
 	return sums, c.Counts, false, err
 }
 
-// unit is that of soft counts, which are summed as whole numbers.
+// unit is 1 as a soft count: soft counts are summed as whole numbers.
 const unit = 1 << 20
 
-// standardise divides the columns of u, and those of z = x·u, by the deviations of z over all nodes
-// that training sees. It returns the factors.
+// standardise divides the columns of u and of z = x·u by the deviations of z over all nodes that training sees. It
+// returns the factors.
 func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]float32, error) {
 	sums := make([]float64, 2*u.Cols)
 	for _, i := range t.present() {
@@ -246,7 +246,7 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 		}
 	}
 	c := &comm.Contribution{ID: t.id("deviations", r, 0), UpdateLimit: t.deviationLimit(u)}
-	if t.Leaves { // other nodes than those of the statistics
+	if t.Leaves { // other nodes than in the statistics
 		c.Counts = []int64{int64(len(t.present()))}
 	}
 	for _, v := range sums {
@@ -302,7 +302,7 @@ func (t *Trainer) trainingRows(r int, columns, y mat.Dense, weight []float32) (z
 	return z, y.Select(t.train), of
 }
 
-// extend adds the last so many columns, those of round r, to the normal equations.
+// extend adds the last `added` columns, which are round r's, to the normal equations.
 func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight []float32) error {
 	z, labels, of := t.trainingRows(r, t.base.columns, y, weight)
 	own, k := linear.Part(z, added, labels, of), t.joint()

@@ -20,8 +20,8 @@ func (c Config) ShareCounts() (first, second, sites int) {
 	return first, second, sites
 }
 
-// correct corrects the final logits for the shares of the classes, and returns what is added to those of each class;
-// nil: nothing.
+// correct corrects the final logits for the shares of the classes, and returns what is added to the logits of each
+// class (nil = nothing).
 func (t *Trainer) correct(ctx context.Context) ([]float32, error) {
 	if n, _, _ := t.config.ShareCounts(); n == 0 || t.Leaves {
 		return nil, nil

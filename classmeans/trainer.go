@@ -44,7 +44,7 @@ type Trainer struct {
 	others  []int32   // other own nodes that training sees
 	nodes   float64   // of all peers
 	means   *linear.Means
-	stats   mat.Dense   // that means was told
+	stats   mat.Dense   // that means was given
 	apart   []float64   // how far they are from the exact sums at most
 	rest    linear.Rest // what is known of the features of others
 	allowed []float64   // by round: how large a row of its columns may be in a regression, squared
@@ -59,7 +59,7 @@ type Trainer struct {
 	within  bool         // of another run, which takes the last round: each goes on from the one before
 }
 
-// New returns the trainer of the peer that holds s.
+// New returns the trainer of the peer that owns s.
 func New(c Config, s *shard.Shard) (*Trainer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 		shard: s, key: rng.New(c.Seed)}, nil
 }
 
-// Run trains until the model is done, ctx ends or a peer fails; then the error says why, and the run
-// can be resumed from the checkpoints. Rows travel over g, sums through r.
+// Run trains until the model is done, ctx ends or a peer fails; then it returns an error, and the run can be resumed
+// from the checkpoints. Rows are sent over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.Join(g, r)
 	t.sender = train.NewSender(g, t.shard, t.config.Rows)
@@ -143,7 +143,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	return t.Finish(ctx, t)
 }
 
-// Model returns the model of the best round so far; nil: there is none.
+// Model returns the model of the best round so far (nil = none).
 func (t *Trainer) Model() *nn.Model {
 	if t.model == nil || t.At.BestRound < 0 {
 		return nil
@@ -312,7 +312,7 @@ func (t *Trainer) statistics(ctx context.Context) error {
 	return nil
 }
 
-// agreeMeans tells means and model the statistics.
+// agreeMeans passes the statistics to means and model.
 func (t *Trainer) agreeMeans() {
 	t.means.Agree(t.stats, t.nodes, t.config.Shrink)
 	if own := t.model.Closed.Own; own != nil {
@@ -331,7 +331,7 @@ func (t *Trainer) agreeMeans() {
 	}
 }
 
-// bits returns those of a number in the sums of features; 0: float32.
+// bits returns the bits of a number in the sums of features (0 = float32).
 func (t *Trainer) bits() int { return t.config.SumBits(t.shard.Parts) }
 
 // present returns all own nodes that training sees.
@@ -354,7 +354,7 @@ func (t *Trainer) targets() (mat.Dense, []float32) {
 // would take more bytes than all rows of a small graph.
 const resultBins = 1024
 
-// scaledResultBins is that of AUC. It is off by as much as with 1,024 bins of any log-odds, or less.
+// scaledResultBins is the resolution of AUC. Its error is at most the error of 1,024 bins of any log-odds.
 const scaledResultBins = 256
 
 // measured returns what the result is counted by.

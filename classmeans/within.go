@@ -19,10 +19,10 @@ type Within struct {
 	OnEvent    func(train.Event)
 }
 
-// Logits runs all rounds of w, whatever they validate, for the peer that holds s, and returns the logits of own nodes,
-// [Owned × C]. The parameters of form, which is of w's layout, become those of the rounds. It writes no checkpoint and
-// looks at no test node: a run that is resumed has the logits in its own checkpoint, or begins anew and finds the same.
-// Where most classes have too few training nodes for a mean, form and logits become zeros, and a warning says so.
+// Logits runs all rounds of w, even if they validate worse, for the peer that owns s, and returns the logits of own
+// nodes, [Owned × C]. It sets the parameters of form, which has w's layout. It writes no checkpoint and reads no test
+// node: a resumed run has the logits in its own checkpoint, or begins anew and finds the same. If most classes have too
+// few training nodes for a mean, form and logits become zeros, and a warning explains it.
 func (w Within) Logits(ctx context.Context, form *closed.Form, s *shard.Shard, g *comm.Group,
 	r comm.Reducer) (mat.Dense, error) {
 	none := mat.New(s.Owned, w.Config.Classes)
