@@ -28,7 +28,7 @@ type Left struct {
 	at    map[int32][]int32 // the same by own node
 }
 
-// Batches returns those of an epoch of so many steps.
+// Batches returns the batches of an epoch of `steps` steps.
 func (t *Learner) Batches(epoch, steps int) *Batches {
 	b := &Batches{task: t, drawn: negatives(t.seed, epoch), of: make([]Left, steps)}
 	for k := range b.of {
@@ -49,11 +49,11 @@ func (t *Learner) Batches(epoch, steps int) *Batches {
 // Left returns the links of step k.
 func (b *Batches) Left(k int) Left { return b.of[k] }
 
-// Of reports whether an own node is an end of one of the links.
+// Of(node) reports whether an own node is an end of one of the links.
 func (l Left) Of(node int32) bool { return len(l.at[node]) > 0 }
 
 // Edge reports whether the edge from a source to own node at is one of the links or the reverse of one. relation is one
-// of the graph's; −1: layers read edges without types, which stand for those of all relations.
+// of the graph's, or −1 for layers that read edges without types, which stand for the edges of all relations.
 func (l Left) Edge(relation, at, source int32) bool {
 	for _, k := range l.at[at] {
 		if one := l.cut.Links[k]; one.Other == source && (relation < 0 || l.cut.Of[relation] == one.Relation) {

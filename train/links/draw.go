@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Pool is the nodes that a pair which is not linked is drawn from.
+// Pool is the nodes from which unlinked pairs are sampled.
 type Pool struct {
 	kind  []uint8   // [N] type of each node
 	nodes [][]int64 // [T] global IDs of each type, ascending
@@ -32,7 +32,7 @@ type Drawer struct {
 	at    []int64               // [sources] global IDs
 	first map[[2]int32][2]int32 // by relation and own node: its range of Cut.Links
 
-	of   [3]int32 // relation, own node and 1 where it trains, of which linked is
+	of   [3]int32 // relation, own node and 1 if it trains, as linked last got them
 	last []int64  // what linked returned last
 }
 
@@ -50,8 +50,8 @@ func NewDrawer(p *Pool, c *Cut, s *shard.Shard) *Drawer {
 	return d
 }
 
-// linked returns the global IDs of the nodes that the own end of l is linked with, ascending, and of that end; where it
-// trains, only those of links that train: the others must not be known. It is valid until the next call.
+// linked returns the global IDs of the own end of l and of the nodes linked with it, ascending; if l trains, only of
+// nodes linked by links that train, because the others must not be known. It is valid until the next call.
 func (d *Drawer) linked(l Link) []int64 {
 	of := [3]int32{l.Relation, l.At}
 	if l.Split == graph.Train {
@@ -71,11 +71,11 @@ func (d *Drawer) linked(l Link) []int64 {
 	return d.last
 }
 
-// tries is how often a node that is linked is drawn again before the next one that is not is taken.
+// tries is how often a node that is linked is replaced by another random one before the next unlinked one is taken.
 const tries = 16
 
-// Draw appends n nodes, by global ID, of the type of the other end of l that its own end is not linked with, as far as
-// there are such. They are drawn by key and the two ends.
+// Draw appends n nodes, by global ID, of the type of the other end of l that are not linked with l's own end, or a
+// linked one if all are. The key and the two ends determine the random choice.
 func (d *Drawer) Draw(to []int64, key rng.Key, l Link, n int) []int64 {
 	u, v := d.at[l.At], d.at[l.Other]
 	of, known := d.pool.nodes[d.pool.kind[v]], d.linked(l)
@@ -85,7 +85,7 @@ func (d *Drawer) Draw(to []int64, key rng.Key, l Link, n int) []int64 {
 	k := key.Fold(uint64(l.Relation)).Fold(uint64(u)).Fold(uint64(v))
 	for i := range uint64(n) {
 		at := uint64(0)
-		for try := range uint64(tries + len(of)) { // where all are linked, one of them
+		for try := range uint64(tries + len(of)) { // if all are linked, one of them
 			if at = (at + 1) % uint64(len(of)); try < tries {
 				at = k.Fold(i).Uint64(try) % uint64(len(of))
 			}

@@ -9,7 +9,7 @@ import (
 )
 
 // known are the neighbours of nodes as far as the edges of own nodes name them, without edges that are held out.
-// Directions and relations are not told apart.
+// Directions and relations are not distinguished.
 type known struct {
 	index map[int64]int32 // global IDs of own nodes and the halo
 	near  [][]int32       // [Owned+halo] ascending
@@ -39,7 +39,7 @@ func newKnown(t *Learner) *known {
 	return k
 }
 
-// scores are those of own node at with each of some others: how many neighbours both have, and the sum of 1/log of the
+// scores scores own node at with each of some others: how many neighbours both have, and the sum of 1/log of the
 // neighbours' degrees (Adamic and Adar, 2003).
 func (k *known) scores(at int32, others []int64) (common, weighted []float32) {
 	for _, w := range k.near[at] {

@@ -1,9 +1,9 @@
-// Package links trains and measures a model by links: pairs of nodes of which one end, at least, is this peer's. The
-// rows of the other ends come from their owners, and the gradients of these rows go back to them.
+// Package links trains and measures a model by links: pairs of nodes with at least one end at this peer. The rows of
+// the other ends come from their owners, and the gradients of these rows go back to them.
 //
-// A Rule divides the edges into those that messages travel along and those that are held out, without an edge that is
-// held out in one direction and known in the other, and a Drawer draws pairs of nodes that are not linked. All of it
-// follows from a key and the nodes' global IDs, so that every peer of any number decides alike.
+// A Rule divides the edges into known ones, over which messages pass, and held-out ones. No edge is held out in one
+// direction and known in the other. A Drawer samples pairs of nodes that are not linked. All of it follows from a key
+// and the nodes' global IDs, so that every peer decides alike in any partition.
 package links
 
 import (
@@ -23,19 +23,19 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Config says which links are held out and what a model learns from.
+// Config lists which links are held out and what a model learns from.
 type Config struct {
 	Relations []string   `json:"relations,omitempty"` // as in graph/links.Rule
 	HeldOut   [2]float64 `json:"held_out"`            // fractions that validate and test, unless a time decides
 	Time      *Time      `json:"time,omitempty"`
-	Negatives int        `json:"negatives"`      // pairs that are drawn for each link of a step; at least 1
-	Near      bool       `json:"near,omitempty"` // pairs are drawn among own nodes and the halo: no other rows travel
+	Negatives int        `json:"negatives"`      // random pairs for each link of a step; at least 1
+	Near      bool       `json:"near,omitempty"` // pairs are among own nodes and the halo: no other rows are sent
 }
 
-// Rivals is how many drawn pairs a link that is held out is ranked among.
+// Rivals is how many random pairs a held-out link is ranked among.
 const Rivals = 100
 
-// HeldOut is the key by which the pairs are drawn that links are ranked among.
+// HeldOut is the key of the random pairs that held-out links are ranked among.
 func HeldOut(seed uint64) rng.Key { return rng.New(seed).FoldString("pairs").FoldString("held out") }
 
 // Validate returns what is wrong with c, or nil.
@@ -64,7 +64,7 @@ func (c *Config) Check(of train.Config) error {
 	return errors.Join(errs...)
 }
 
-// Rule returns the rule by which links are held out.
+// Rule returns the rule that decides which links are held out.
 func (c Config) Rule(seed uint64) Rule {
 	return Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations, Time: c.Time}
 }
@@ -83,8 +83,8 @@ type Learner struct {
 	drawer   *Drawer
 	held     map[graph.Split]*held
 
-	// Halo says that the rows which Learn and Measure are given are those of own nodes and of the halo, where all pairs
-	// are: then no row travels, nor the gradient of one. It is for configurations with Near.
+	// Halo: Learn and Measure are given the rows of own nodes and of the halo, and all pairs are among these. Then no
+	// row is sent, nor the gradient of one. It is for configurations with Near.
 	Halo bool
 }
 
@@ -97,7 +97,7 @@ type held struct {
 // ErrNone is the error of a graph with too few links, or too few pairs without one.
 var ErrNone = errors.New("there must be links")
 
-// New returns the task of the peer that holds s.
+// New returns the task of the peer that owns s.
 func New(c Config, seed uint64, s *shard.Shard) (*Learner, error) {
 	cut, err := c.Rule(seed).Cut(s)
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *Learner) Begin(ctx context.Context, g *comm.Group, sender *train.Sender
 	return n[0], nil
 }
 
-// learn finds who owns which nodes, and which of them pairs are drawn from.
+// learn finds who owns which nodes, and which of them random pairs may have.
 func (t *Learner) learn(ctx context.Context) (err error) {
 	if t.Halo {
 		return t.learnHalo(ctx)
@@ -178,13 +178,13 @@ func (t *Learner) learn(ctx context.Context) (err error) {
 	return nil
 }
 
-// draw makes the drawer, of the nodes for which in says so.
+// draw makes the drawer of the nodes for which in returns true.
 func (t *Learner) draw(in func(id int64) bool) {
 	t.drawer = NewDrawer(NewPool(t.dir.Mark, t.shard.Types.Count(), in), t.cut, t.shard)
 }
 
-// learnHalo is learn of own nodes and the halo, all of whose rows are at hand: owners tell the types of boundary nodes,
-// where there are any.
+// learnHalo is learn for own nodes and the halo, whose rows this peer has: if there are types, owners send the types of
+// boundary nodes.
 func (t *Learner) learnHalo(ctx context.Context) error {
 	s := t.shard
 	t.dir = &train.Directory{Peer: slices.Repeat([]uint16{train.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes),
@@ -237,7 +237,7 @@ func (t *Learner) hold(ctx context.Context, split graph.Split) (*held, error) {
 	return h, err
 }
 
-// negatives is the key by which the pairs are drawn that the links of an epoch are set against.
+// negatives is the key of the random pairs that the links of an epoch are compared with.
 func negatives(seed uint64, epoch int) rng.Key {
 	return rng.New(seed).FoldString("pairs").FoldString("negatives").Fold(uint64(epoch))
 }
@@ -266,8 +266,8 @@ func (t *Learner) against(key rng.Key, some iter.Seq[Link], ask func(askedPair))
 	return nil
 }
 
-// Learn returns the loss of own training links by own rows z, and adds its gradient to dz and to those of the decoder's
-// parameters; what other peers find for own rows is in dz, too.
+// Learn returns the loss of own training links by own rows z, and adds its gradients to dz and to the decoder's
+// parameters; dz includes the gradients that other peers compute for own rows.
 func (t *Learner) Learn(ctx context.Context, by *nn.Decoder, epoch int, dz, z mat.Dense) (float64, error) {
 	const what = ofEnds
 	var all []askedPair

@@ -12,8 +12,8 @@ const (
 	ofHeld = "links that are held out"
 )
 
-// AddMessages adds what the two ends of links take, if each node is read at each step by each peer that may read it:
-// those with edges from it or, if pairs are drawn from all nodes, all.
+// AddMessages adds the messages for the two ends of links, if each node is read at each step by each peer that may read
+// it: peers with edges from it or, if pairs are sampled from all nodes, all peers.
 func AddMessages(l *train.Messages, c train.Config, steps, validations int64) {
 	l.Sum("counts of links", "counts of links", 1, 0, 3)
 	l.AddOwners()
@@ -27,7 +27,7 @@ func AddMessages(l *train.Messages, c train.Config, steps, validations int64) {
 	}
 }
 
-// AddRanks adds the sums that rank held-out links, and those of the result.
+// AddRanks adds the sums that rank held-out links, including the sums of the result.
 func AddRanks(l *train.Messages, m *nn.Model, validations int64) {
 	l.Sum("validation", "ranks of links that are held out", validations-1, 0,
 		int64(len(eval.NewRanking(train.SelectionBins).Vector())))

@@ -8,12 +8,12 @@ import (
 // Ranked is where links that were held out rank, as a process measured it.
 type Ranked struct {
 	Name string      `json:"name,omitempty"` // of a relation or a site
-	Val  *eval.Ranks `json:"val"`            // nil: there are none
+	Val  *eval.Ranks `json:"val"`            // (nil = there are none)
 	Test *eval.Ranks `json:"test"`
-	// Of the own links of a site, by what it knows of neighbours (Task.Known).
+	// The own links of a site, ranked by what it knows of neighbours (Task.Known).
 	Common     *eval.Ranks `json:"common_neighbours,omitempty"`
 	AdamicAdar *eval.Ranks `json:"adamic_adar,omitempty"`
-	Relations  []Ranked    `json:"relations,omitempty"` // of all sites, where there are several relations
+	Relations  []Ranked    `json:"relations,omitempty"` // of all sites, if there are several relations
 	Sites      []Ranked    `json:"sites,omitempty"`     // of this process, by rank: of the links of their own nodes
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// joinedPairs are pairs of rows of a table, and how the table is made: own rows, then those of other peers.
+// joinedPairs are pairs of rows of a table, and how the table is made: own rows, then other peers' rows.
 type joinedPairs struct {
 	of   []nn.Pair
 	give [][]int32 // own rows that peer q reads, in its order
@@ -25,7 +25,8 @@ type askedPair struct {
 	relation int32
 }
 
-// meet finds the rows of all ends. Every peer calls it as often: each is told which of its rows others read.
+// meet finds the rows of all ends. Every peer must call it equally often: it informs peers which of their rows are
+// read.
 func (t *Learner) meet(ctx context.Context, all []askedPair, what string) (*joinedPairs, error) {
 	s := t.shard
 	e := &joinedPairs{of: make([]nn.Pair, len(all)), give: make([][]int32, s.Parts), ptr: make([]int, s.Parts+1)}
@@ -83,7 +84,7 @@ func (t *Learner) meet(ctx context.Context, all []askedPair, what string) (*join
 	return e, nil
 }
 
-// table returns own rows z followed by those of the other peers.
+// table returns own rows z followed by the other peers' rows.
 func (t *Learner) table(ctx context.Context, e *joinedPairs, z mat.Dense, what string) (mat.Dense, error) {
 	if t.Halo {
 		return z, nil

@@ -10,12 +10,13 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Rule says which edges are held out. Pairs of nodes are drawn each by itself, so that the fractions hold on average.
+// Rule lists which edges are held out. Each pair of nodes is decided by itself, so that the fractions are met on
+// average.
 type Rule struct {
 	Seed      uint64
 	Val, Test float64  // fractions of the links; at least 0, less than 1 together
-	Relations []string // whose edges are links, each as NAME or NAME=REVERSE; empty: all, of edges without types
-	Time      *Time    // by which links are held out, in place of Val and Test; nil: they are drawn
+	Relations []string // whose edges are links, each as NAME or NAME=REVERSE (empty = all, if edges have no types)
+	Time      *Time    // links are held out by time instead of Val and Test (nil = at random)
 }
 
 // Link is an edge as the owner of one of its ends sees it.
@@ -37,8 +38,8 @@ type Cut struct {
 // inverse is what graph.WithInverses puts behind the name of a relation for its reverse.
 const inverse = " (inverse)"
 
-// Names returns the names of the relations whose links a rule of these relations predicts in a graph of those: all but
-// reverses where none is given.
+// Names returns the relations whose links a rule with relations given predicts in a graph with these relations: all but
+// reverses if given is empty.
 func Names(given, relations []string) (names []string, err error) {
 	pairs, err := pairsOf(given, relations)
 	if len(relations) == 0 && err == nil {
@@ -89,8 +90,8 @@ func pairsOf(given, relations []string) (all []inversePair, err error) {
 	return all, nil
 }
 
-// Of returns what the link between two nodes, by global ID, under that relation may be used for: the same from both
-// ends.
+// Of(relation, u, v) returns what the link between two nodes, by global ID, may be used for: the same from both ends of
+// it.
 func (r Rule) Of(relation string, u, v int64) graph.Split {
 	x := rng.New(r.Seed).FoldString("links").FoldString(relation).Fold(uint64(min(u, v))).Float64(uint64(max(u, v)))
 	switch {

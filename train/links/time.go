@@ -62,7 +62,7 @@ func years(date string) (float64, error) {
 	return at.Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).Hours() / 24 / 365.2425, err
 }
 
-// edgeColumn is what graph.Graph.Encoding says of a column of edges; graph/dataset/column explains the fields.
+// edgeColumn is the part of graph.Graph.Encoding for a column of edges; graph/dataset/column explains the fields.
 type edgeColumn struct {
 	Name    string   `json:"name"`
 	Kind    string   `json:"kind"`
@@ -97,7 +97,7 @@ func (c edgeColumn) width() (n int) {
 
 // timePlace is where the rows of edges have a time, and the times of a split there.
 type timePlace struct {
-	at, missing int // columns; missing is −1 where no column marks a missing time
+	at, missing int // columns; missing is −1 if no column marks a missing time
 	until       [2]float32
 }
 
