@@ -1,5 +1,5 @@
 // Package figures measures a final model over the labelled nodes of all peers, by one exchange of sums at the end of a
-// run, and says what the measures are worth: beside a baseline, with intervals, after calibration.
+// run, and reports how good it is: compared with a baseline, with intervals, after calibration.
 package figures
 
 import (
@@ -25,16 +25,16 @@ type Exchange struct {
 	Goal   eval.Goal
 	Draw   train.Draw
 	Shard  *shard.Shard
-	Store  *checkpoint.Store // keeps the sums for a restart; nil: nowhere
+	Store  *checkpoint.Store // keeps the sums for a restart (nil = nowhere)
 
-	// Publish is over how many test nodes at least this site tells the others its own figures (Published); 0: it tells
-	// none.
+	// Publish is how many test nodes this site must have to send the others its own figures (Published); with 0 it
+	// never sends them.
 	Publish int
 
 	used   comm.Counts
 	fault  error     // of the last Run
 	logits mat.Dense // of own nodes, once a trainer has computed them
-	sums   *sums     // nil: there are none yet
+	sums   *sums     // (nil = none yet)
 }
 
 // sums are those over all peers.
@@ -78,10 +78,10 @@ func Numbers(k graph.TargetKind, classes int, g eval.Goal) (parts, wide [3]int64
 	return parts, wide
 }
 
-// Run sums what the final model m makes of the nodes of all peers of g through r. logits are those of own nodes, [Owned
-// × C]; empty: this peer has the model from another one, and adds nothing. sent is what this peer has sent in the run.
-// Every peer must call it when its model is final. Peers that have the sums from before, as after a failure at the end
-// of a run, give them to the others.
+// Run sums over the nodes of all peers of g, through r, what the final model m predicts. logits are the logits of own
+// nodes, [Owned × C], or empty at a peer that fetched the model from another one and adds nothing. sent is what this
+// peer has sent in the run. Every peer must call Run when its model is final. Peers that kept the sums, as after a
+// failure at the end of a run, give them to the others.
 func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model, logits mat.Dense,
 	sent comm.Counts) error {
 	e.Take(logits)
@@ -89,7 +89,7 @@ func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 	return e.fault
 }
 
-// Fault returns why there are no figures: the error of the last Run. nil: it had none.
+// Fault returns the error of the last Run, which is why there are no figures, or nil.
 func (e *Exchange) Fault() error { return e.fault }
 
 func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model,
@@ -169,7 +169,7 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 	return e.keep()
 }
 
-// Take makes logits those of own nodes, unless they are empty.
+// Take sets the logits of own nodes, unless logits are empty.
 func (e *Exchange) Take(logits mat.Dense) {
 	if !logits.Empty() {
 		e.logits = logits
@@ -188,7 +188,7 @@ func writeSheets(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, 
 	}
 }
 
-// share makes the sums that so many peers hold those of all.
+// share gives the sums that `held` peers have to all.
 func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) error {
 	parts, _ := Numbers(e.Shard.Labels.Kind(), e.Shard.Labels.Classes, e.Goal)
 	v := make([]int64, parts[0]-1+parts[1]+parts[2])

@@ -36,28 +36,28 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(v))
 }
 
-// Figures are what a model's predictions are worth, over the labelled validation and test nodes of all peers. They come
-// from the logits of predictions.csv, and do not depend on how the nodes are divided among peers.
+// Figures measure a model's predictions over the labelled validation and test nodes of all peers. They come from the
+// logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
-	Metric eval.Metric `json:"metric"` // by which the run chose
-	// of two classes, the one that AUC, AP and Threshold are of; −1: there are not two
+	Metric eval.Metric `json:"metric"` // used for choices in the run
+	// of two classes, the one that AUC, AP and Threshold measure, else −1
 	Positive int `json:"positive"`
 	// class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
 	Majority  int      `json:"majority"`
 	Untrained []string `json:"untrained,omitempty"` // classes that no training node has
-	// by which logits are divided for probabilities, fitted on validation nodes; 1: they are as they were
+	// divides logits before the softmax, fitted on validation nodes (1 = logits stay)
 	Temperature float64 `json:"temperature"`
-	// of several classes a node: that of each class, in place of Temperature
+	// if a node may have several classes: each class's, instead of Temperature
 	Temperatures []float64   `json:"temperatures,omitempty"`
 	Threshold    *Threshold  `json:"threshold,omitempty"`
-	Thresholds   []Threshold `json:"thresholds,omitempty"` // of several classes a node: that of each class
+	Thresholds   []Threshold `json:"thresholds,omitempty"` // if a node may have several classes: each class's
 	// of numbers: mean, which the baseline predicts, and deviation of the training nodes, by column
 	Units     []graph.Unit  `json:"units,omitempty"`
 	Val       Set           `json:"val"`
 	Test      Set           `json:"test"`
 	Sites     []SiteFigures `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
 	Published []Published   `json:"published,omitempty"` // of other sites, which publish theirs
-	Told      *Published    `json:"told,omitempty"`      // what this site told the others of itself; nil: nothing
+	Told      *Published    `json:"told,omitempty"`      // what this site sent the others about itself (nil = nothing)
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -73,20 +73,20 @@ type Threshold struct {
 	Reached bool `json:"reached"`
 }
 
-// Set are the figures of some nodes. All of them are by the threshold, where there is one.
+// Set are the figures of some nodes. If there is a threshold, all of them use it.
 type Set struct {
 	Rows   int64 `json:"rows"`   // nodes with a label
-	Metric Value `json:"metric"` // that of the run
+	Metric Value `json:"metric"` // the run's
 	Low    Value `json:"low"`    // bootstrap interval of 95 % of the metric
 	High   Value `json:"high"`   //
 	// the metric of whoever predicts the majority class, or the mean of the training nodes
 	Baseline Value `json:"baseline"`
-	// [label][predicted] nodes; nil: more than 50 classes, or several a node
+	// [label][predicted] nodes; nil if there are more than 50 classes, or a node may have several
 	Confusion [][]int64 `json:"confusion,omitempty"`
 	Classes   []Class   `json:"classes"`           // of numbers null, and all below it
 	Targets   []Target  `json:"targets,omitempty"` // of numbers, by column
 
-	// of classes in order: by how many ranks predictions are off, on average; nil: they are in none
+	// if classes are in order: by how many ranks predictions are off, on average (else nil)
 	RankMAE *Value `json:"rank_mae,omitempty"`
 	QWK     *Value `json:"qwk,omitempty"` // the same: quadratic weighted kappa
 
@@ -107,8 +107,8 @@ type Set struct {
 	Calibrated Value `json:"ece_calibrated"` // the same at the temperatures
 }
 
-// Target are the figures of one column of numbers, in its units, and those of whoever predicts the mean of the training
-// nodes.
+// Target are the figures of one column of numbers, in its units, and of the baseline, which predicts the mean of the
+// training nodes.
 type Target struct {
 	Name string `json:"name"`
 	R2   Value  `json:"r2"` // NaN: all nodes have the same number
@@ -137,8 +137,8 @@ type SiteFigures struct {
 	Test Set    `json:"test"`
 }
 
-// Figures returns those of model m, of whose peers this one has that name. nil: there are no sums, neither by Run nor
-// kept.
+// Figures returns the figures of model m; name is this peer's name. It returns nil if there are no sums, neither from
+// Run nor kept.
 func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	if err := e.recall(digestOf(m)); err != nil || e.sums == nil {
 		return nil, err
@@ -169,10 +169,10 @@ func (e *Exchange) Scored(split graph.Split) eval.Scored {
 	return eval.Scored{Scores: e.logits, Labels: own.Labels, Rows: append([]int32{}, own.NodesIn(split)...)}
 }
 
-// Logits returns those of own nodes; empty: this process has not computed them.
+// Logits returns the logits of own nodes, empty if this process has not computed them.
 func (e *Exchange) Logits() mat.Dense { return e.logits }
 
-// readTables returns what s says of the validation and test nodes. Numbers that no rows give are an error.
+// readTables reads the tables of validation and test nodes from s. Numbers that no rows give are an error.
 func (e *Exchange) readTables(s *sums) (val, test *eval.Table, err error) {
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
 	likelihoods, _ := eval.Likelihoods(kind, classes)
@@ -258,8 +258,8 @@ func (f *Figures) Calibration() eval.Temperatures {
 	return eval.Temperatures{Shared: f.Temperature, Classes: f.Temperatures}
 }
 
-// Cuts returns the log-odds from which on classes are predicted, of two class 1; nil: the more probable class is
-// predicted.
+// Cuts returns the log-odds from which on classes are predicted; with two classes, class 1. It is nil if the more
+// probable class is predicted.
 func (f *Figures) Cuts() (all eval.Cuts) {
 	if f.Threshold != nil && f.Positive == 0 {
 		return eval.Cuts{eval.Mirrored(f.Threshold.LogOdds)}
@@ -300,9 +300,8 @@ func (e *Exchange) set(t *eval.Table, f *Figures, counts train.LabelCounts) Set 
 	return s
 }
 
-// Of returns the figures of the rows of logits [N×C] that l labels, of which all classes are predicted as a model file
-// says: at its temperatures and from its cuts on. Of the labels in training, which the
-// baseline needs, they know nothing: it is NaN.
+// Of(metric, l, logits, …) returns the figures of the rows of logits [N×C] that l labels. Classes are predicted as a
+// model file does: at its temperatures and from its cuts on. Baseline is NaN, because it needs the labels in training.
 func Of(metric eval.Metric, l graph.Labels, logits mat.Dense, temperatures eval.Temperatures,
 	cuts eval.Cuts) (Set, error) {
 	any := eval.Goal{}
@@ -349,7 +348,7 @@ func (s *Set) Rank(m eval.Metric, positive int, x, bound float64) {
 	}
 }
 
-// mostRanked is the most scores of which AUC and AP are exact: more take much memory, and bins are then close.
+// mostRanked is the most scores for exact AUC and AP: more take much memory, and bins are then close.
 const mostRanked = 1 << 25
 
 // Exactly replaces what s has from bins by what the scores of all its rows give.

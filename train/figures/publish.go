@@ -10,20 +10,20 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Published are figures of one site's test nodes, which it told the others: so coarse that no node's label follows,
-// whatever the receiver knows of the others.
+// Published are figures of one site's test nodes, sent to the others: so coarse that no node's label follows, even if
+// the receiver knows all other labels.
 type Published struct {
 	Rank   int     `json:"rank"`
 	Name   string  `json:"name"`
 	Rows   int64   `json:"rows"`   // test nodes with a label, rounded down to tens
-	Metric float64 `json:"metric"` // that of the run, in hundredths, at least 2/rows and at most 1−2/rows
+	Metric float64 `json:"metric"` // the run's, in hundredths, at least 2/rows and at most 1−2/rows
 }
 
-// What a site is in the sum that decides whether figures are told: one or none of publishing and hidden; of hidden
-// sites those of fewNodes test nodes or more are large, too.
+// The terms of the sum that decides whether figures are sent: each site adds 1 to publishing, to hidden or to neither;
+// hidden sites with fewNodes test nodes or more add 1 to large, too.
 const (
 	publishing = iota
-	hidden     // has test nodes, and tells nothing
+	hidden     // has test nodes, and sends nothing
 	large
 	standings
 )
@@ -32,9 +32,9 @@ const (
 // down.
 const fewNodes = 10
 
-// mayTell reports whether figures of single sites are told. The totals less what others tell are those of the hidden
-// sites, and each of these knows its own part. So there must be none of them, or leastHidden with more than a few
-// nodes: then nobody sees less than two together.
+// mayTell reports whether single sites may send their figures. The totals less the published figures are the hidden
+// sites', and each of these knows its own part. So no site may be hidden, or at least leastHidden with more than a few
+// nodes: then nobody sees a remainder of fewer than two sites.
 func mayTell(of [standings]int64) bool {
 	return of[publishing] > 0 && (of[hidden] == 0 || of[large] >= leastHidden)
 }
@@ -87,8 +87,8 @@ func (e *Exchange) thin(t *eval.Table) bool {
 	return false
 }
 
-// tell sends the others this site's figures if it publishes any, and returns those of all that do. s are the sums over
-// all sites, sheets this site's part of them.
+// tell sends the others this site's figures if it publishes any, and returns the figures of all sites that do. s are
+// the sums over all sites, sheets this site's part of them.
 func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []int64,
 	publishes bool) (all []Published, err error) {
 	text := []byte{0}
@@ -125,8 +125,8 @@ func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []in
 	return all, nil
 }
 
-// publishedOf rounds the figures of test nodes. With at least two right and two wrong nodes in what it says, 0 and
-// 100 % do not tell that the model names the label of each.
+// publishedOf rounds the figures of test nodes. The rounded metric means at least two right and two wrong nodes: 0 and
+// 100 % would reveal which labels the model names right.
 func publishedOf(s Set) Published {
 	edge := 2 / float64(max(4, s.Rows))
 	metric := min(max(float64(s.Metric), edge), 1-edge)
@@ -136,7 +136,7 @@ func publishedOf(s Set) Published {
 // PublishedBytes is how many bytes a site sends each other one to tell its figures.
 const PublishedBytes = 5
 
-// encode returns the bytes that travel: tens of nodes, hundredths of the metric.
+// encode returns the bytes that are sent: tens of nodes, hundredths of the metric.
 func (p Published) encode() []byte {
 	b := binary.LittleEndian.AppendUint32(nil, uint32(p.Rows/fewNodes))
 	return append(b, byte(math.Round(100*p.Metric)))
@@ -150,7 +150,7 @@ func readPublished(b []byte) (p Published, err error) {
 	return Published{Rows: fewNodes * int64(binary.LittleEndian.Uint32(b)), Metric: float64(b[4]) / 100}, nil
 }
 
-// Told returns what this site has told the others of its own figures; nil: nothing.
+// The result is what this site has sent the others of its own figures (nil = nothing).
 func (e *Exchange) Told() *Published {
 	if e.sums == nil {
 		return nil
