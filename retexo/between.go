@@ -202,7 +202,7 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	return nil
 }
 
-// sumMetrics sums what e says of all validation and test nodes.
+// sumMetrics sums the metrics in e of all validation and test nodes.
 func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Event,
 	logits func(graph.Split) mat.Dense) (err error) {
 	final := eval.NewAccumulator(t.Metric, t.shard.Labels, eval.DefaultBins)

@@ -10,11 +10,10 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// A checkpoint has, besides what a run state adds, all parameters, the optimiser, the best state of the stage at hand
-// and its frozen rows: nothing is computed or exchanged again on the way back, so the bits are those of a run that
-// never stopped.
+// A checkpoint has, besides the run state, all parameters, the optimiser, the best state of the current stage and its
+// frozen rows: a resumed run computes and exchanges nothing again, so its bits are the same as if it had never stopped.
 
-// header is the small part of what this peer alone holds.
+// header is the small part of what only this peer has.
 type header struct {
 	Shapes shapes `json:"shapes"`         // of the row arrays
 	Ends   *int   `json:"ends,omitempty"` // the stage that a model of moved logits ends with
@@ -66,7 +65,7 @@ func (t *Trainer) Keep(c *train.Checkpoint) error {
 	return nil
 }
 
-// logitsOf names those of stage k in a checkpoint.
+// logitsOf names the logits of stage k in a checkpoint.
 func logitsOf(k int) string { return fmt.Sprintf("logits/%d", k) }
 
 // saveRows adds the rows of stage k to c.

@@ -1,6 +1,6 @@
 // Package retexo trains a model layer by layer over a partitioned graph ("lazy message passing"; Kolluri, Choudhary,
-// Hooi and Saxena, arXiv 2302.13053). A layer's inputs are frozen while it trains: boundary rows cross the network
-// once a layer and hop, and after that only model updates do.
+// Hooi and Saxena, arXiv 2302.13053). A layer's inputs are frozen while it trains: boundary rows are sent once for each
+// layer and hop, and after that only model updates are.
 //
 // Letters in comments: N nodes, F in, H hidden, C classes, K peers.
 package retexo
@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Config says how a model is trained. Stage 0 trains Spec.Encoder, stage k ≥ 1 Spec.Layers[k−1]. Peers whose
-// configurations differ do not start: Fingerprint is compared.
+// Config is how a model is trained. Stage 0 trains Spec.Encoder, stage k ≥ 1 Spec.Layers[k−1]. Peers whose
+// configurations differ do not start: they compare the Fingerprint.
 type Config struct {
 	train.Config
 
@@ -24,20 +24,21 @@ type Config struct {
 	LocalSteps int `json:"local_steps"`
 	PCAPasses  int `json:"pca_passes"` // encoder pca: products with the Gram matrix; at least 1
 
-	// Sums is the number format in which parts of the encoder's sums travel: "int16", "int8", "auto" (int16), or
-	// empty for float32.
+	// Sums is the number format of the parts of the encoder's sums: "int16", "int8", "auto" (int16), or empty for
+	// float32.
 	Sums string `json:"sums,omitempty"`
 
-	// Updates is that of the parts of a round's sum, "int4" too; "auto" is int8 for up to 8 peers, else
-	// int16. What rounding leaves out of a peer's update, it adds to its next one (error feedback).
+	// Updates is the format of the parts of a round's sum, also "int4"; "auto" is int8 for up to 8 peers, else int16.
+	// What rounding leaves out of a peer's update, the peer adds to its next one (error feedback).
 	Updates string `json:"updates,omitempty"`
 
-	// Classes is a closed form whose logits are columns of what the first layer sees, as Spec.Encoder.Classes has them;
-	// nil: there are none, and WithoutClasses says why where the plan asks for them.
+	// Classes is a closed form whose logits are columns of the first layer's inputs, as in Spec.Encoder.Classes. If it
+	// is nil, there are none; WithoutClasses explains why if the plan asks for them.
 	Classes        *classmeans.Config `json:"classes,omitempty"`
 	WithoutClasses string             `json:"-"`
 
-	// EnoughLabels is from how many training labels on no weight decays, whatever Optimizer.Decay says; 0: never.
+	// EnoughLabels is the number of training labels from which on weights do not decay, despite Optimizer.Decay (0 =
+	// never).
 	EnoughLabels int `json:"enough_labels,omitempty"`
 
 	// the model has all layers, even if it validates better without the last ones
@@ -59,7 +60,7 @@ func Defaults(spec nn.Spec) Config {
 // fewPeers is how many peers updates of 8 bits are made for.
 const fewPeers = 8
 
-// UpdateBits returns the bits of a number in the updates of so many peers (comm.Contribution.Bits); 0: float32.
+// UpdateBits returns the bits of a number in the updates of `peers` peers (comm.Contribution.Bits; 0 = float32).
 func (c Config) UpdateBits(peers int) int {
 	switch {
 	case c.Updates == "int4":
@@ -70,7 +71,7 @@ func (c Config) UpdateBits(peers int) int {
 	return comm.SumBits(c.Updates)
 }
 
-// optimizer returns the optimizer's configuration for so many training labels.
+// optimizer returns the optimizer's configuration for `labelled` training labels.
 func (c Config) optimizer(labelled float64) optim.Config {
 	if c.EnoughLabels > 0 && labelled >= float64(c.EnoughLabels) {
 		c.Optimizer.Decay = 0
@@ -94,13 +95,13 @@ func (c Config) LastRound() bool {
 	return c.Config.LastRound() && c.KeepLast
 }
 
-// Draw says which nodes validate if none are marked for it, and which class is positive.
+// Draw returns which nodes validate if none are marked for it, and which class is positive.
 func (c Config) Draw() train.Draw {
 	return train.Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
 }
 
-// headsBefore is how many values the heads have of the stages before k whose hidden rows travel. The model goes without
-// them unless it ends there.
+// headsBefore returns how many values the heads have of the stages before k that send hidden rows. The model has no
+// such head unless it ends there.
 func (c Config) headsBefore(k int) (n int) {
 	if c.Spec.LayerOutput == nn.Logits {
 		return 0

@@ -18,7 +18,7 @@ func (t *Trainer) costs() (all []linear.Cost) {
 // manyRowBytes is how many bytes of rows a peer sends without a word.
 const manyRowBytes = 256 << 20
 
-// warnOfCosts says once, before anything travels, which closed forms take long, and whether rows take many bytes.
+// warnOfCosts warns once, before anything is sent, of closed forms that take long and of rows that take many bytes.
 func (t *Trainer) warnOfCosts() {
 	if t.warned {
 		return

@@ -7,8 +7,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// A layer that sums its neighbours' rows needs of an edge between peers either the source's row or the sum of its
-// destination over that peer. The least of both (shard.Cover) travels in place of the halo's rows.
+// For an edge between peers, a layer that sums its neighbours' rows needs either the source's row or the sum of its
+// destination over that peer. Owners send the smallest set of both (shard.Cover) instead of the halo's rows.
 
 // covered reports whether sums may stand for rows in l's inputs. What training sees of the graph must be all of it:
 // else the rows of the halo, which serve both views, are fewer than the sums of two.
@@ -16,8 +16,8 @@ func (t *Trainer) covered(l *nn.Layer) bool {
 	return t.config.Exchange != "halo" && t.shard.Parts > 1 && !t.config.Inductive && l.Sums() && l.Frozen()
 }
 
-// agreeCovers returns the covers that l's rows are sent by (nil: none). A run that is resumed, at whatever layer,
-// agrees on the same and goes on with the same bits.
+// agreeCovers returns the covers with which l's rows are sent (nil = none). A run that is resumed, at any layer, agrees
+// on the same and goes on with the same bits.
 func (t *Trainer) agreeCovers(ctx context.Context, l *nn.Layer) (c *train.Covers, err error) {
 	if !t.covered(l) {
 		return nil, nil

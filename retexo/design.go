@@ -14,7 +14,7 @@ type Design struct {
 	Model      string // the name of an nn.Convolution that is trained layer by layer
 	Encoder    string // "raw", "pca" (Components of them) or "mlp"
 	Components int    // encoder pca; at least 1
-	// "hidden": rows of width Hidden, after norm and activation, travel; "logits": rows of C logits do
+	// "hidden" sends rows of width Hidden, after norm and activation; "logits" sends rows of C logits
 	LayerOutput      string
 	Layers           int     // graph layers, 1 to 1000
 	Hidden           int     // H, width of all layers but the last, and of the encoder mlp; at least 1
@@ -22,10 +22,10 @@ type Design struct {
 	Heads            int     // of attention, in all layers; their widths add up to Hidden
 	Dropout          float32 // of each layer's input, [0, 1)
 	AttentionDropout float32 // [0, 1)
-	RowNorm          string  // by which the features of a node are divided: "l1", "l2"; else none
+	RowNorm          string  // divides the features of a node: "l1", "l2"; else none
 	Residual         bool    // a layer's own input is added to its output
 	EdgeColumns      int     // of the edges, which a convolution that reads them takes
-	// encoder pca: of the closed form whose logits stand beside the components; nil: none
+	// encoder pca: the closed form whose logits are columns next to the components (nil = none)
 	Classes *closed.Layout
 }
 

@@ -91,7 +91,7 @@ type LinkTrainer struct {
 // goes without.
 type linkLayer struct {
 	*nn.Layer
-	head    tape.Operator // nil: none
+	head    tape.Operator // (nil = none)
 	decoder *nn.Decoder
 	lo, hi  int // its parameters among all
 }
@@ -101,8 +101,8 @@ func (c LinkConfig) Train(ctx context.Context, at *train.Place, own *shard.Shard
 	return train.Train(ctx, at, c, own, NewLinks)
 }
 
-// NewLinks returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every
-// peer; it is changed in place.
+// NewLinks returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key at every peer;
+// it is changed in place.
 func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
@@ -156,8 +156,8 @@ func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 	return all, nil
 }
 
-// Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then a checkpoint of the round's
-// begin is left and the error says why. Rows travel over g, sums through r.
+// Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then it leaves a checkpoint from
+// the begin of the round and returns an error. Rows are sent over g, sums through r.
 func (t *LinkTrainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
@@ -250,8 +250,7 @@ func (t *LinkTrainer) enter(ctx context.Context, k int) error {
 	return nil
 }
 
-// rows returns those of layer k, of own nodes and the halo, [N×H], without its head, as whoever uses the model computes
-// them.
+// rows returns the rows of layer k for own nodes and the halo, [N×H], without its head, as inference computes them.
 func (t *LinkTrainer) rows(k int) mat.Dense {
 	h := mat.New(t.in.X.Rows(), t.layers[k].Spec.Out)
 	t.layers[k].Forward(h, t.in, nil)

@@ -38,7 +38,7 @@ type work struct {
 	Kind              kind
 	Stage, Hop, Round int
 	From              int
-	Peer              int // sync: the lowest rank that holds other parameters than peer From
+	Peer              int // sync: the lowest rank with other parameters than peer From
 	Seq               uint64
 	Eval              bool // round: look at the validation nodes too
 	Keep              bool // apply, freeze: the parameters at hand are the best so far
@@ -54,7 +54,7 @@ type ready struct {
 type event struct {
 	Work      work
 	Greetings []train.Greeting // hello: of all peers, by rank
-	Position  *train.Position  // restore: what the checkpoint says
+	Position  *train.Position  // restore: from the checkpoint
 	Loss      float64          // round: mean over all training labels
 	Val       float64          // round with Eval, evaluate: the metric over all validation labels; NaN: there are none
 	ValLoss   float64          // the same: mean loss
@@ -80,7 +80,7 @@ type machine struct {
 	synced  int  // syncs since the last round that committed
 }
 
-// newMachine returns the machine of peer rank of size. frozen says of each layer whether its aggregate can be
+// newMachine returns the machine of peer rank of size. frozen reports for each layer whether its aggregate can be
 // computed once (nn.Layer.Frozen).
 func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*machine, error) {
 	if err := c.Validate(); err != nil {
@@ -102,7 +102,7 @@ func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*m
 		next: ready{Work: work{Kind: doHello}}}, nil
 }
 
-// Position returns where the run stands.
+// Position returns the run's position.
 func (m *machine) Position() train.Position { return m.at }
 
 // Ready returns what to do now, once; ok is false while that is being done, and after doFinish.
@@ -223,7 +223,7 @@ func (m *machine) enter(stage, hop int) ready {
 	return do(work{Kind: doExchange, Stage: stage, Hop: hop})
 }
 
-// train begins the rounds of the stage at hand; its rows are in place, which is worth a checkpoint.
+// train begins the rounds of the current stage; its rows are in place, which justifies a checkpoint.
 func (m *machine) train() ready {
 	r := m.round()
 	r.Save = true
@@ -247,7 +247,7 @@ func (m *machine) judge(e event) ready {
 	return do(work{Kind: doApply, Stage: m.at.Stage, Round: e.Work.Round, Keep: keep})
 }
 
-// sync asks for the parameters of peer from, since those of another differ, and gives up where that does not help.
+// sync asks for peer from's parameters, since another's differ, and gives up if that does not help.
 func (m *machine) sync(from, peer int) (ready, error) {
 	if m.synced++; m.synced > 3 {
 		return ready{}, fmt.Errorf("stage %d, round %d: parameters of peer %d still differ from those of peer "+
@@ -256,7 +256,7 @@ func (m *machine) sync(from, peer int) (ready, error) {
 	return do(work{Kind: doSync, Stage: m.at.Stage, Round: m.at.Round, From: from, Peer: peer}), nil
 }
 
-// agreed goes on where all peers hold the same: a round is run (again), components are taken as they are.
+// agreed goes on once all peers have the same: a round is run (again), components are taken as they are.
 func (m *machine) agreed() ready {
 	if m.at.Stage == 0 && m.config.Spec.Encoder.Kind == "pca" {
 		return do(work{Kind: doFreeze})

@@ -61,7 +61,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 	if k > 0 {
 		spec := c.Spec.Layers[k-1]
 		layer = m.Layers[k-1]
-		// Sparse rows cross as they are, and the degrees of both views beside them.
+		// Sparse rows are sent as they are, and with them the degrees of both views.
 		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw"
 		if c.Inductive && k == 1 && spec.Conv == "gcn" { // of rows that are not sparse
 			l.SendExact("degrees of other edges", "degrees of the nodes without those that are held out", 1, 1, false)

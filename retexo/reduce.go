@@ -29,8 +29,8 @@ func (t *Trainer) id(kind string, w work) comm.ReduceID {
 	return comm.ReduceID{Generation: t.Generation, Stage: w.Stage, Round: w.Round, Step: t.machine.synced, Kind: kind}
 }
 
-// What a peer states with its part of a reduction is compared, not summed: u32 digest of its parameters · 5 bytes 0,
-// room that messages keep.
+// The statement of a peer with its part of a reduction is compared, not summed: u32 digest of its parameters · 5 bytes
+// 0, which are reserved.
 const (
 	digestLen    = 4 // bytes that are the same at all peers with the same parameters
 	statementLen = digestLen + 5
@@ -41,7 +41,7 @@ func state(b []byte, params []float32) []byte {
 	return append(binary.LittleEndian.AppendUint32(b, train.Digest(params)), 0, 0, 0, 0, 0)
 }
 
-// reduce sums c over the peers. If c has meta, t.digests become those of each peer's parameters, by rank.
+// reduce sums c over the peers. If c has meta, t.digests become the digests of each peer's parameters, by rank.
 func (t *Trainer) reduce(ctx context.Context, c *comm.Contribution) error {
 	r, err := t.Reducer.Reduce(ctx, c)
 	if err != nil || len(c.Meta) == 0 {

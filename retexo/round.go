@@ -31,7 +31,7 @@ func (t *Trainer) beginStage(k int) error {
 		st.layer, st.head = t.model.Layers[k-1], t.model.Layers[k-1].Head
 	}
 	if st.head == nil && k < len(t.model.Layers) {
-		// A stage whose hidden rows travel trains under a head of its own, which is thrown away with it.
+		// A stage that sends hidden rows trains with its own head, which is thrown away with it.
 		st.head = tape.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
 	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
@@ -86,7 +86,7 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	}
 	loss, count := st.update(t.config, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
 	if !st.feedBack() {
-		loss = math.NaN() // which tells all peers that training has diverged
+		loss = math.NaN() // shows all peers that training has diverged
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
@@ -167,8 +167,8 @@ func (t *Trainer) apply(w work) {
 	t.stage.apply(t.config, w.Round, t.stage.count)
 }
 
-// sync takes the parameters and, where all peers keep the same, the optimiser's moments of peer w.From, if they are
-// those that it announced and near this peer's own.
+// sync takes the parameters of peer w.From and, if all peers keep the same ones, the optimiser's moments, if they are
+// what the peer announced and near this peer's own.
 func (t *Trainer) sync(ctx context.Context, w work) error {
 	held := t.held(w)
 	if st := t.stage; st != nil {
@@ -208,8 +208,8 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 	return nil
 }
 
-// held returns what all peers hold alike at this point of the run: components, or parameters and, where they
-// all take the same steps, the optimiser's moments. The first of them is what digests are of.
+// held returns what is the same at all peers at this point of the run: components, or parameters and, if they all take
+// the same steps, the optimiser's moments. Digests are of the first of them.
 func (t *Trainer) held(w work) [][]float32 {
 	if w.Stage == 0 && t.model.Encoder.Proj != nil {
 		return [][]float32{t.model.Encoder.Proj.W.Value.Data}

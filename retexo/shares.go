@@ -48,8 +48,7 @@ func (t *Trainer) correct(ctx context.Context, w work) error {
 	return nil
 }
 
-// outputBias returns the constants that the model that ends with stage k adds to its logits; nil: it has none of its
-// own.
+// outputBias returns the constants that a model that ends with stage k adds to its logits, nil if the stage has none.
 func (t *Trainer) outputBias(k int) []float32 {
 	if n := t.config.headsBefore(k + 1); n > t.config.headsBefore(k) {
 		return t.heads[n-t.config.Spec.Classes : n]

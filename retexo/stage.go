@@ -16,7 +16,7 @@ import (
 // stage is one stage in training: its parameters in a slab, its frozen inputs in batches.
 type stage struct {
 	layer *nn.Layer
-	head  tape.Operator // turns hidden rows into logits; nil: they are the logits
+	head  tape.Operator // turns hidden rows into logits (nil = they are the logits)
 	slab  *tape.FlatParams
 	opt   *optim.Optimizer
 	best  []float32 // the best state's parameters
@@ -58,8 +58,8 @@ func (b batch) measure(a eval.Accumulator, v []int64, logits mat.Dense) {
 	a.Write(v, sum, count, logits, b.labels)
 }
 
-// rows is the forward pass of a stage: the rows of n nodes, and the logits that the head makes of them; without one
-// they are the same. nil: not in the memory of a tape.
+// rows is the forward pass of a stage: the rows of n nodes, and the logits that the head makes of them; without a head
+// they are the same. If t is nil, they are not in the memory of a tape.
 func (st *stage) rows(in nn.Input, n int, t *tape.Tape) (hidden, logits mat.Dense) {
 	hidden = t.Scratch(n, st.layer.Spec.Out)
 	st.layer.Forward(hidden, in, t)
@@ -135,8 +135,8 @@ func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 	return sum, count
 }
 
-// feedBack adds to this peer's update what rounding left out of those before, if it keeps that. An
-// update that is not finite becomes zeros: no grid has room for it, and a secure sum needs one.
+// feedBack adds to this peer's update what rounding left out of earlier ones, if it keeps that. An update that is not
+// finite becomes zeros: no grid can represent it, and a secure sum needs an update.
 func (st *stage) feedBack() (finite bool) {
 	if st.residual != nil {
 		kernels.Axpy(1, st.residual, st.slab.Grad)
@@ -153,7 +153,7 @@ func (st *stage) feedBack() (finite bool) {
 // keep remembers the state that the round at hand started from and validated.
 func (st *stage) keep() { copy(st.best, st.slab.Value) }
 
-// swap exchanges the parameters at hand for those of the best state.
+// swap exchanges the current parameters for the best state's.
 func (st *stage) swap() {
 	for i, v := range st.best {
 		st.best[i], st.slab.Value[i] = st.slab.Value[i], v

@@ -27,7 +27,7 @@ type Trainer struct {
 	machine    *machine
 	key        rng.Key
 	sender     *train.Sender
-	covers     *train.Covers // nil: not yet agreed
+	covers     *train.Covers // (nil = not yet agreed)
 	coverGroup *comm.Group   // whose members have agreed on covers
 
 	full      *view // the whole graph
@@ -35,7 +35,7 @@ type Trainer struct {
 	training  *view // what the stage at hand trains on: base, as it was exchanged
 	stage     *stage
 	metric    eval.Accumulator
-	countBits int               // of the counts of a metric that travel
+	countBits int               // of the counts of a metric that are sent
 	logits    map[int]mat.Dense // of own nodes, by the stage that computed them
 	hidden    map[int]mat.Dense // the same of the rows that they are made of, with KeepHidden
 	digests   []uint32          // of the parameters of each peer, with the last reduction
@@ -43,7 +43,7 @@ type Trainer struct {
 	hasty     bool              // a stage's best round was its last
 	warned    bool              // of the costs of closed forms
 	moved     bool              // the logits of stage Measured.Ends, which the model ends with
-	// parameters and optimiser of a stage whose rows are not in place; nil: they are in stage, or new
+	// parameters and optimiser of a stage whose rows are not in place; nil if they are in stage, or new
 	pending *train.Snapshot
 }
 
@@ -52,7 +52,7 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 	return train.Train(ctx, at, c, own, New)
 }
 
-// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key on every peer; it
+// New returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key on every peer; it
 // is changed in place.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	frozen := make([]bool, len(m.Layers))
@@ -86,8 +86,8 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	return t, nil
 }
 
-// Run trains until the model is done, ctx ends or a peer is lost; then the error says why, and the run can be resumed
-// from the checkpoints. Halo rows travel over g, updates through r.
+// Run trains until the model is done, ctx ends or a peer is lost; then it returns an error, and the run can be resumed
+// from the checkpoints. Halo rows are sent over g, updates through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.join(g, r)
 	t.warnOfCosts()
@@ -165,7 +165,7 @@ func (t *Trainer) stop(w work, cause error) error {
 		}
 	}
 	if w.Kind == doApply && w.Keep {
-		t.stage.keep() // the position says that they are the best
+		t.stage.keep() // by their position they are the best
 	}
 	return errors.Join(cause, t.savePosition())
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// view is the graph as one purpose sees it, with the rows of the stage at hand. There is one for everything; training
-// has its own where it may not see the validation and test nodes (inductive).
+// view is the graph as one purpose sees it, with the rows of the current stage. There is one for everything; training
+// has its own if it may not see the validation and test nodes (inductive).
 type view struct {
 	train.GraphView
 	own   graph.Features // [Owned] the stage's input
-	src   graph.Features // what the next hop aggregates: rows of own nodes and those of others (train.Sender.Sources)
+	src   graph.Features // what the next hop aggregates: rows of own nodes and of others (train.Sender.Sources)
 	edges *graph.CSR     // over src
 	z     graph.Features // [Owned] what the last hop made of it
 }
@@ -25,13 +25,13 @@ func wholeView(s *shard.Shard, own graph.Features) *view {
 	return &view{GraphView: train.WholeGraph(s), own: own}
 }
 
-// weighs reports whether owners multiply the rows of l's input by what a source puts into the weights: nobody needs the
-// degrees of the halo then. Sparse rows cross as they are and the degrees beside them, one number a row: multiplied,
-// each value of theirs would take as much.
+// weighs reports whether owners multiply the rows of l's input by the source's factor in the weights; then nobody needs
+// the degrees of the halo. Sparse rows are sent as they are, with the degrees, one number a row: the values of
+// multiplied rows would take more bytes.
 func (v *view) weighs(l *nn.Layer) bool { return l.Edges == graph.GCN && v.own.Sparse == nil }
 
-// fetch fills src with rows of own nodes, the input (hop 0) or the aggregate so far, and with those of the halo, or
-// what other peers send by covers c.
+// fetch fills src with rows of own nodes, the input (hop 0) or the aggregate so far, and with the rows of the halo, or
+// with what other peers send by covers c.
 func (v *view) fetch(ctx context.Context, s *train.Sender, c *train.Covers, l *nn.Layer, hop int,
 	what string) (err error) {
 	if err := v.learnDegrees(ctx, s, l); err != nil {
@@ -45,7 +45,7 @@ func (v *view) fetch(ctx context.Context, s *train.Sender, c *train.Covers, l *n
 	return err
 }
 
-// learnDegrees asks for those of the halo where sparse rows cross.
+// learnDegrees asks for the degrees of the halo if sparse rows are sent.
 func (v *view) learnDegrees(ctx context.Context, s *train.Sender, l *nn.Layer) (err error) {
 	if l.Edges == graph.GCN && !v.weighs(l) {
 		v.GraphView, err = s.WithDegrees(ctx, v.GraphView)
