@@ -103,8 +103,8 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Fatalf("the file that the others break: %v", err)
 	}
 	for want, b := range map[string][]byte{
-		"must be a model file":              []byte("1234567"),
-		"got another, or part":         {255, 255, 255, 255, 255, 255, 255, 255, '{', '}'},
+		"must be a model file":    []byte("1234567"),
+		"got another, or part":    {255, 255, 255, 255, 255, 255, 255, 255, '{', '}'},
 		"starts with {":           file(" {}", 0),
 		"in UTF-8":                file("{\"\xff\":1}", 0),
 		"JSON object":             file("{"+one+",}", 4),
