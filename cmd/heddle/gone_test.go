@@ -84,12 +84,12 @@ func TestSettingsOfOneSite(t *testing.T) {
 	for _, method := range []string{"full-batch", "mini-batch"} {
 		plans[method] = c.plan(t, c.members, "--port", port, "--method", method)
 	}
-	help := must(t, "join", "--help")
+	help := must(t, "join", "--help-all")
 	for name, method := range map[string]string{"memory": "full-batch", "prefetch": "full-batch",
 		"checkpoint_every": "full-batch", "feature_cache": "mini-batch"} {
 		flag := "--" + strings.ReplaceAll(name, "_", "-")
 		if !strings.Contains(help, " "+flag+" ") {
-			t.Errorf("heddle join --help has no %s", flag)
+			t.Errorf("heddle join --help-all has no %s", flag)
 		}
 		refuse(t, 2, []string{"unknown flag: " + flag}, "plan", flag, "5")
 		text := string(contents(t, plans[method]))

@@ -123,7 +123,7 @@ func TestNextSplits(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--seeds must be 1 to 1000 (got 0)": {"--seeds", "0"},
-		"split must be 0 to 1 (got 2 of 2)": {"--seeds", "2", "--split", "2"},
+		"split must be 0 to 1 (got 2)":      {"--seeds", "2", "--split", "2"},
 	} {
 		if exit, _, stderr := call(t.Context(), append([]string{"train", "--data", data, "-o", t.TempDir()},
 			args...)...); exit != 2 || !strings.Contains(stderr, want) {

@@ -353,7 +353,7 @@ func TestCompareFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"--seeds must be 1 to 1000 (got 0)":            {"--data", data, "--seeds", "0"},
 		"peers must be at least 2 (got 1): comparing":  {"--data", data, "--method", "full-batch", "--peers", "1"},
-		"split must be 0 to 0 (got 3 of 1)":            {"--data", data, "--split", "3"},
+		"split must be 0 to 0 (got 3)":                 {"--data", data, "--split", "3"},
 		"either --data D (a data set) or --shards DIR": {},
 	} {
 		exit, _, stderr := call(t.Context(), append([]string{"compare", "-o", t.TempDir()}, args...)...)

@@ -317,7 +317,7 @@ func (q question) alike(m *nn.Model, card modelfile.Card, g *graph.Graph) error 
 // embed writes the hidden rows alone.
 func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Writer) error {
 	if q.embeddings == "" || q.report != "" {
-		return cli.Invalidf("heddle predict needs --out FILE or --embeddings FILE")
+		return cli.Invalidf("--out FILE or --embeddings FILE must be given")
 	}
 	hidden, err := heddle.Embed(m, g)
 	if err == nil {
