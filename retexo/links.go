@@ -157,7 +157,7 @@ func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 }
 
 // Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then it leaves a checkpoint from
-// the begin of the round and returns an error. Rows are sent over g, sums through r.
+// the beginning of the round and returns an error. Rows are sent over g, sums through r.
 func (t *LinkTrainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
