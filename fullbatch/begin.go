@@ -59,7 +59,7 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 	if err := t.firstLayer(ctx, r); err != nil {
 		return err
 	}
-	// A BatchNorm's statistics are those of all nodes, wherever the labels are.
+	// A BatchNorm's statistics are over all nodes, labelled or not.
 	var err error
 	if t.train, err = t.look(ctx, r, graph.Train, t.seen, t.links != nil || t.config.Spec.BatchNormed()); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 	return t.plan(ctx)
 }
 
-// learnDegrees asks the other workers for the degrees of a's halo, where weights of edges are made of those of both
+// learnDegrees asks the other workers for the degrees of a's halo, if weights of edges depend on the degrees of both
 // ends.
 func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
 	if weighs(t.Model) && t.shard.Parts > 1 {
@@ -176,8 +176,8 @@ func (t *Trainer) aggregate(a *graphView) error {
 	return nil
 }
 
-// plan decides which fetched rows are kept until the gradient has been computed, where that reads
-// them, and tells the peers which of theirs will be fetched again.
+// plan decides which fetched rows are kept until the gradient has been computed, if that reads them, and informs the
+// peers which of their rows will be fetched again.
 func (t *Trainer) plan(ctx context.Context) error {
 	s, left := t.shard, t.config.Memory
 	out := make([][]byte, s.Parts)

@@ -17,18 +17,18 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// Config says how a model is trained. A round is an epoch.
+// Config is how a model is trained. A round is an epoch.
 type Config struct {
 	train.Config
 
 	Fetch string `json:"fetch"` // how a layer's halo rows arrive: "sar", "sa", "oneshot" or "auto" (Fetches)
 
-	Links *links.Config `json:"links,omitempty"` // of task links; nil: nodes have labels
+	Links *links.Config `json:"links,omitempty"` // for models of links (nil = nodes have labels)
 
 	Order string `json:"order"` // of summation: "any" (as rows arrive), or "fixed": the same bits in every run
 	// blocks of rows, and of gradients, in flight while one is being computed; at least 0
 	Prefetch int `json:"-"`
-	// bytes of halo rows that this worker may hold although it could fetch them again; 0: no limit
+	// bytes of halo rows that this worker may keep although it could fetch them again (0 = no limit)
 	Memory int64 `json:"-"`
 }
 

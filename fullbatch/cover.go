@@ -10,15 +10,15 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// A layer that sums rows needs of an edge between workers either the source's row or the sum of its destination over
-// that worker's rows; the least of both (shard.Cover) travels in place of the halo's rows. On the way back the
-// gradient of a sum travels in place of those of its terms: s = Σ_j w_j z_j gives dz_j = w_j ds, which the terms' owner
-// adds to each.
+// For an edge between workers, a layer that sums rows needs either the source's row or the sum of its destination over
+// that worker's rows. Workers send the smallest set of both (shard.Cover) instead of the halo's rows. In the backward
+// pass the gradient of a sum is sent instead of the gradients of its terms: from s = Σ_j w_j z_j follows dz_j = w_j ds,
+// which the terms' owner adds to each.
 
 // sums reports whether sums may stand for rows of unit k's halo.
 func (t *Trainer) sums(k int) bool { return t.units[k].layer.Sums() && t.config.Exchange != "halo" }
 
-// agreeCovers asks every worker for a cover of what unit k reads of it, where that is worth it.
+// agreeCovers asks every worker for a cover of the rows that unit k reads from it, if that saves bytes.
 func (t *Trainer) agreeCovers(k int, a *graphView, r receptiveField) (*train.Covers, error) {
 	if r.whole && a.covers != nil {
 		return a.covers, nil

@@ -50,7 +50,7 @@ type halo struct {
 	*haloLine
 	what   string       // for errors
 	give   [][]int32    // give[q]: near rows that peer q fetches
-	sums   []*graph.CSR // sums[q]: over near rows, that peer q fetches after them; nil: none
+	sums   []*graph.CSR // sums[q]: over near rows, that peer q fetches after them (nil = none)
 	blocks []block      // in the order in which they are asked for
 	of     []int        // of[q]: the block that peer q's rows are in
 	again  []bool       // again[q]: peer q fetches rows again for its gradient, where that reads them
@@ -178,7 +178,7 @@ func (f *fetching) grads(hop *aggregate.HopGrad, out *queue) {
 		if out.left[f.at] == 0 {
 			out.release(f.at)
 		}
-		if inPlace { // the next block comes when there is room for it
+		if inPlace { // the next block comes when there is memory for it
 			if !out.wait() {
 				return
 			}
@@ -198,7 +198,7 @@ type fetching struct {
 	asked  int               // blocks asked for, of those in order
 	taken  []bool            // [block] next has returned it
 	at     int               // the block that next returned last
-	room   [][]float32       // room[q]: a sum on its way to peer q
+	room   [][]float32       // [q] memory of a sum on its way to peer q
 }
 
 func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
@@ -207,8 +207,7 @@ func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 		taken: make([]bool, n), room: make([][]float32, len(h.give))}
 }
 
-// lane is lane 0 of a stream: rows of z for the peers to whom this worker sends them, and those of
-// the wanted blocks.
+// lane is lane 0 of a stream: rows of z for the peers to which this worker sends them, and rows of the wanted blocks.
 func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 	send, recv := make([]int, len(f.give)), make([]int, len(f.give))
 	for q := range f.give {
@@ -306,7 +305,7 @@ type queue struct {
 	held   int
 }
 
-// wait waits until there is room for one more gradient; false: the operation has failed.
+// wait waits until one more gradient fits into memory; it returns false if the operation has failed.
 func (o *queue) wait() bool {
 	for o.held > o.ahead {
 		q, ok := o.stream.Sent(1)

@@ -8,10 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// hops puts beside the features their sums over 1 to as many hops as the encoder says, each
-// computed once a run: for each hop the halo's rows travel once, and none afterwards (SIGN; Frasca
-// et al., 2020, arXiv 2004.11198). which is 0 for the whole graph and 1 for what training sees of
-// it.
+// hops appends to the features their sums over 1 to Encoder.Hops hops, each computed once a run: for each hop the
+// halo's rows are sent once, and none afterwards (SIGN; Frasca et al., 2020, arXiv 2004.11198). which is 0 for the
+// whole graph and 1 for the part that training sees.
 func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which int) error {
 	n := t.Model.Spec.Encoder.Hops
 	if n == 0 {
@@ -25,7 +24,7 @@ func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which 
 			return err
 		}
 		x := aggregate.Features(aggregate.Sum{}, edges, rows)
-		dense := []int64{0} // sums of sparse rows become dense where they are full, at all workers or at none
+		dense := []int64{0} // sums of sparse rows become dense if they are full, at all workers or at none
 		if x.Sparse == nil {
 			dense[0] = 1
 		}

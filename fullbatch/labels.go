@@ -7,9 +7,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Label augmentation: labels of training nodes are inputs. At every step a share of them, drawn anew for each node, is
-// given, and the others are learned; whoever uses the model gives all (Shi et al., IJCAI 2021, §3.2). Who is drawn is a
-// function of seed, epoch and node, so that a node's owner and whoever has it as halo draw alike.
+// Label augmentation: labels of training nodes are inputs. At every step each training node is chosen anew to show its
+// label as an input or to learn it; inference shows all (Shi et al., IJCAI 2021, §3.2). The choice is a function of
+// seed, epoch and node, so that a node's owner and the workers with it in their halo agree.
 
 // labelInputs are the labels in the input of the training view.
 type labelInputs struct {

@@ -5,8 +5,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// StepMemory is how many bytes a worker holds for a step, besides parameters, the shard and what the
-// transport buffers.
+// StepMemory is how many bytes a worker needs for a step, besides parameters, the shard and the buffers of the
+// transport.
 type StepMemory struct {
 	Tape  tape.Memory // of its own nodes: inversely proportional to the number of workers
 	Halo  int64       // peak of halo rows and of their gradients

@@ -101,8 +101,8 @@ func layersOf(m *nn.Model) (all []*nn.Layer) {
 // featureRows is what the exchanges of features are called.
 const featureRows = "features of the halo"
 
-// addHops adds the rows that a layer aggregates, and the gradients of others' rows. The first layer's are features, of
-// that width, which never change: they are sent once if memory holds them and one hop reads them.
+// addHops adds the rows that a layer aggregates, and the gradients of others' rows. The first layer's rows are features
+// of that width, which never change: they are sent once if they fit into memory and only one hop reads them.
 func (c Config) addHops(l *train.Messages, layer *nn.Layer, first bool, width int, steps, validations, views int64) {
 	hops := int64(max(layer.Spec.Hops, 1))
 	if first {

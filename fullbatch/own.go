@@ -12,9 +12,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// ownRows are the learned rows of nodes without features, of which each worker holds those of its own nodes and changes
-// them by itself. Parameters, in contrast, are what all workers hold and sum. Other workers read a boundary node's row
-// as they read any layer's, and send its gradient back. The methods of nil do nothing.
+// ownRows are the learned rows of nodes without features. Each worker has the rows of its own nodes and changes them by
+// itself, unlike parameters, which all workers have and sum. Other workers read a boundary node's row like any layer's,
+// and send its gradient back. The methods of nil do nothing.
 type ownRows struct {
 	of    []int32   // [Owned] which row of the table a node has; −1: it has features
 	table mat.Dense // rows×D
@@ -23,9 +23,9 @@ type ownRows struct {
 	opt   *optim.SparseAdam
 }
 
-// newOwnRows returns the rows of the owned nodes of s: of all where their features are but numbers, else of those that
-// are bare. They are drawn by the nodes' global IDs from a normal distribution of variance 1/D. nil: the encoder has
-// none.
+// newOwnRows returns the rows of the owned nodes of s: of all if their features are only numbers, else of nodes without
+// features. The global IDs seed them, from a normal distribution of variance 1/D. It returns nil if the encoder has no
+// such rows.
 func newOwnRows(c Config, s *shard.Shard, key rng.Key) (*ownRows, error) {
 	if c.Spec.Encoder.Kind != "embedding" {
 		return nil, nil

@@ -8,9 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// pass computes a view's scores, unit by unit, and their gradients back: it drives the phases of
-// each layer. Rows of which nobody reads the memory again, or that can be made again, give their
-// place to the next ones.
+// pass computes a view's scores, unit by unit, and their gradients back: it drives the phases of each layer. Memory of
+// rows is reused once no later step reads them, or if they can be recomputed.
 type pass struct {
 	t    *Trainer
 	v    *view
@@ -19,7 +18,7 @@ type pass struct {
 	room [2]mat.Dense            // memory that units share
 	in   []nn.Input              // [unit]
 	from []tape.Mark             // [unit] where its memory begins
-	keep *mat.Dense              // gets a copy of the rows that the last linear map reads; nil: nobody wants them
+	keep *mat.Dense              // gets a copy of the rows that the last linear map reads (nil = no copy)
 
 	forwards  nn.Forward // of the unit at hand
 	backwards nn.Backward
@@ -42,9 +41,9 @@ func (t *Trainer) pass(v *view, on *tape.Tape, add func(x []float32) error) *pas
 	return p
 }
 
-// shares returns which shared memory a unit's rows lie in; −1: they have their own. In training it
-// is that of rows which can be made again; else rows are good until the next ones have been
-// computed from them.
+// shares returns the shared memory for a unit's rows, −1 if they have their own. In training, rows that can be
+// recomputed share memory; in inference, all do, because rows are needed only until the next ones have been computed
+// from them.
 func (p *pass) shares(k int) int {
 	switch u := p.t.units[k]; {
 	case p.tape == p.t.infer:
@@ -136,8 +135,8 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	return h, scores, nil
 }
 
-// backward adds to the slab's gradients, from d, the gradient of the scores, which is used up.
-// ready is told when those of a unit are done.
+// backward adds to the slab's gradients, from d, the gradient of the scores, which is used up. It calls ready for each
+// unit whose gradients are complete.
 func (p *pass) backward(d mat.Dense, ready func(k int) error) error {
 	for k := len(p.t.units) - 1; k >= 0; k-- {
 		var err error
@@ -151,7 +150,7 @@ func (p *pass) backward(d mat.Dense, ready func(k int) error) error {
 	return nil
 }
 
-// back returns the gradient of what unit k takes in, from that of what it hands on.
+// back returns the gradient of unit k's input, given the gradient of its output.
 func (p *pass) back(k int, d mat.Dense) (dx mat.Dense, err error) {
 	u, in := p.t.units[k], p.in[k]
 	if u.head != nil {
@@ -181,7 +180,7 @@ func (p *pass) back(k int, d mat.Dense) (dx mat.Dense, err error) {
 		}
 	}
 	b.End()
-	if in.Again.Possible() { // dx lies in front of the unit's memory, and nobody reads that again
+	if in.Again.Possible() { // dx is in front of the unit's memory, and nobody reads that again
 		p.tape.Release(p.from[k])
 	}
 	return dx, nil

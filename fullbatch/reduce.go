@@ -34,21 +34,21 @@ func sumCounts(ctx context.Context, r comm.Reducer, id comm.ReduceID, n []int64)
 // little.
 const bucket = 1 << 18
 
-// reduction adds up the workers' gradients while the backward pass goes on: as soon as the gradients of the last layers
-// are whole, while those of the layers before are computed and their rows travel (Li et al., PyTorch Distributed, VLDB
-// 2020, §3.2.3). A sum is taken element by element, so that its bits do not depend on what it is taken with.
+// reduction adds up the workers' gradients during the backward pass: gradients of the last layers are summed once they
+// are complete, while gradients of earlier layers are computed and rows are sent (Li et al., PyTorch Distributed, VLDB
+// 2020, §3.2.3). Sums are by element, so that their bits do not depend on which gradients are summed together.
 type reduction struct {
 	t      *Trainer
-	r      comm.Reducer // of the gradients that are whole last, when no rows travel any more
-	beside *comm.Group  // of those before; nil: there are none
+	r      comm.Reducer // of the last gradients, when no rows are sent any more
+	beside *comm.Group  // of the earlier ones (nil = none)
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   chan *comm.Contribution
 	done   chan error
-	hi     int // of the gradients: what lies from here on has been handed over
+	hi     int // of the gradients: from here on they have been handed over
 	parts  int // handed over so far
 
-	// With the first gradients to be summed go the loss, and a checksum of the parameters that each worker holds.
+	// The loss, and a checksum of each worker's parameters, are sent with the first gradients that are summed.
 	loss    [eval.RealLen]int64
 	digests [][]byte // of each worker, by rank
 }
@@ -74,8 +74,8 @@ func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
 	return s
 }
 
-// ready says that the gradients of unit k, and of all behind it, are whole. Those of the first unit are summed before
-// it returns.
+// ready reports that the gradients of unit k, and of all after it, are complete. The gradients of the first unit are
+// summed before it returns.
 func (s *reduction) ready(k int) error {
 	lo := s.t.begins[k]
 	if k > 0 && (s.beside == nil || s.hi-lo < s.t.bucket) {

@@ -25,11 +25,11 @@ type Trainer struct {
 	key    rng.Key
 	units  []unit
 	input  graph.Features // of the owned nodes, what the first unit sees
-	rows   graph.Features // the same and, where first says so, of the halo
+	rows   graph.Features // the same and, according to first, of the halo
 	first  first
 	line   *haloLine
 	begins []int                   // [unit] of the gradients: what is whole when its backward pass is done
-	beside bool                    // sums are taken while rows travel
+	beside bool                    // sums are taken while rows are sent
 	bucket int                     // the least of gradients that are summed at once
 	tape   *tape.Tape              // of steps
 	infer  *tape.Tape              // of validation
@@ -38,19 +38,19 @@ type Trainer struct {
 	full   *graphView              // the whole graph
 	seen   *graphView              // what training may see of it
 	train  *view                   // what a step computes
-	given  *labelInputs            // labels among its input; nil: none
-	own    *ownRows                // of nodes without features; nil: the encoder has none
+	given  *labelInputs            // labels among its input (nil = none)
+	own    *ownRows                // of nodes without features (nil = the encoder has none)
 	val    *view                   // what is validated
 	weight []float32               // of each class, or nil
 	count  float64                 // training labels of all workers, by weight
-	links  *links.Learner          // nil: nodes have labels
+	links  *links.Learner          // (nil = nodes have labels)
 }
 
 // unit is one stage of the chain that is trained jointly: the encoder's layer or a graph layer, with its head where the
 // model keeps one.
 type unit struct {
 	layer *nn.Layer
-	head  tape.Operator // nil: none
+	head  tape.Operator // (nil = none)
 }
 
 // Train implements train.Method.
@@ -58,7 +58,7 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 	return train.Train(ctx, at, c, own, New)
 }
 
-// New returns the trainer of the worker that holds s. m is the model of c.Spec, made with the same key at every worker;
+// New returns the trainer of the worker that owns s. m is the model of c.Spec, made with the same key at every worker;
 // it is changed in place.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
@@ -120,8 +120,8 @@ func (t *Trainer) chain() {
 	}
 }
 
-// Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then a checkpoint is left and
-// the error says why. Rows and their gradients travel over g, sums through r.
+// Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then it leaves a checkpoint
+// and returns an error. Rows and their gradients are sent over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows),
 		fixed: t.config.Order == "fixed", ahead: t.config.Prefetch}
@@ -205,7 +205,7 @@ func (t *Trainer) lose(grad, scores mat.Dense) (float64, error) {
 	return loss, nil
 }
 
-// statistics adds up statistics of layers over the workers in the midst of a step, when no rows travel.
+// statistics adds up statistics of layers over the workers within a step, when no rows are sent.
 func (t *Trainer) statistics(r comm.Reducer) func(x []float32) error {
 	return func(x []float32) error {
 		id := t.ID(ofStatistics, t.merged)

@@ -18,15 +18,15 @@ type view struct {
 	input  graph.Features // what the first unit sees
 	own    []int32        // owned nodes that it computes
 	parts  []part         // of each unit
-	rows   []int32        // places of the wanted nodes among the last unit's rows; nil: they are all of these
+	rows   []int32        // places of the wanted nodes among the last unit's rows (nil = they are all of these)
 	labels graph.Labels   // of the wanted nodes
 }
 
 // part is what a view has of one unit.
 type part struct {
-	near  *graph.CSR     // edges from rows that are at hand; nil: there are none, or z is
-	far   *halo          // rows that others have; nil: none
-	z     graph.Features // the aggregate, where it never changes
+	near  *graph.CSR     // edges from own rows; nil if there are none, or z is set
+	far   *halo          // rows that others have (nil = none)
+	z     graph.Features // the aggregate, if it never changes
 	nodes []int64        // global IDs of the input's rows
 	dst   int            // rows that are computed: the first of the input's
 }
@@ -183,8 +183,7 @@ func (t *Trainer) receptiveFields(ctx context.Context, wanted []int32, a *graphV
 	return all, nil
 }
 
-// needs tells every peer which of its rows this worker reads and returns the owned nodes that each
-// peer reads.
+// needs informs every peer which of its rows this worker reads, and returns the owned nodes that each peer reads.
 func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]int32, error) {
 	s := t.shard
 	out, largest := make([][]byte, s.Parts), 0
@@ -345,7 +344,7 @@ type graphView struct {
 	train.GraphView
 	beside graph.Features // features and their sums over some hops, which a model of them sees instead
 	z      graph.Features // the first layer's aggregate, where that never changes
-	covers *train.Covers  // of units that compute all nodes; nil: not yet agreed
+	covers *train.Covers  // of units that compute all nodes (nil = not yet agreed)
 	plain  bool           // the first layer is computed as whoever uses the model will, to the last bit
 }
 
