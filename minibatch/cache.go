@@ -10,33 +10,33 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// cache keeps features of other peers' nodes from one group of batches to the next ones. Samples are drawn before they
-// are needed, so it knows what the next groups read: it keeps what they read first (as RapidGNN does for an epoch,
-// arXiv 2509.05207, and Belady's rule for all time), and beside it the nodes of the largest degrees. Rows are those
-// that their owners have sent, so that a model is the same with and without.
+// cache keeps features of other peers' nodes from one group of batches to the next ones. Batches are sampled before
+// they are needed, so it knows what the next groups read. It keeps what they read first (as RapidGNN does for an epoch,
+// arXiv 2509.05207, and Belady's rule for all time), and in the rest the nodes of the largest degrees. Rows are as
+// their owners sent them, so that the cache does not change the model.
 type cache struct {
 	limit int // bytes
 	rows  graph.Features
 
-	// halves are dense rows in place of rows, where they travel as bf16: what they held then is kept exactly in half
-	// the memory.
+	// halves are dense rows instead of rows, if these are sent as bf16: half the memory then keeps their values
+	// exactly.
 	half   bool
 	halves []uint16 // [ids × cols]
 	cols   int
 
 	ids []int32         // [rows]
 	at  map[int32]int32 // row of a node
-	use []uint8         // [N] which of the next groups reads a node first, from 1; 0: none, or not known
+	use []uint8         // [N] which of the next groups reads a node first, from 1 (0 = none, or not known)
 
-	// degree is that of a node as this peer sees it, [N]: own edges from it, and the batches that have read it. Its
-	// true degree is its owner's to know.
+	// degree is a node's degree as this peer sees it, [N]: own edges from it, and the batches that have read it. Only
+	// its owner knows its true degree.
 	degree []uint16
 }
 
 // lookAhead is how many groups are sampled before the one whose features are fetched next.
 const lookAhead = 2
 
-// newCache returns a cache of so many bytes for the peer that holds s. half says that rows have crossed as bf16.
+// newCache returns a cache of at most limit bytes for the peer that owns s. half: rows are sent as bf16.
 func newCache(limit int64, s *shard.Shard, half bool) *cache {
 	c := &cache{limit: int(limit), half: half, at: map[int32]int32{}, use: make([]uint8, s.Nodes),
 		degree: make([]uint16, s.Nodes)}
@@ -148,10 +148,10 @@ func (c *cache) putHalves(rows mat.Dense, oldAt, newAt []int32) {
 	c.halves = next
 }
 
-// best returns the places, in two lists one after the other, of at most room nodes that are worth most, ascending.
+// best returns the places, in two lists one after the other, of as many nodes as fit, lowest rank first.
 func (c *cache) best(room int, old, fresh []int32) (kept []int32) {
 	const classes = lookAhead + 17
-	worth := func(id int32) int { // 0: the most
+	worth := func(id int32) int { // the smallest rank is best
 		if u := c.use[id]; u > 0 {
 			return int(u) - 1
 		}

@@ -1,11 +1,11 @@
 // Package minibatch trains all layers of a model jointly by sampled mini-batches, over any number of peers that each
-// hold a part of the graph. A step takes a batch of training nodes, drawn anew in each epoch, and computes them from a
-// sample of their neighbourhood; where links are the task, both ends of a batch of them and of pairs that are drawn.
+// have a part of the graph. A step takes a random batch of training nodes, new in each epoch, and computes them from a
+// sample of their neighbourhood. For models of links, a step takes both ends of a batch of links and of random pairs.
 // For a group of batches the peers ask each other once a hop for samples and once for features (multi-minibatch
 // sampling; DistDGL, Zheng et al., IA3 2020, asks for each batch), while the group before trains.
 //
-// What is drawn depends on the seed, the epoch, the step, the hop and the vertex alone: a batch is the same in groups
-// of any size and over any number of peers.
+// Samples depend only on the seed, the epoch, the step, the hop and the vertex: a batch is the same in groups of any
+// size and over any number of peers.
 //
 // Letters in comments: N nodes, F in, H hidden, C classes, K peers, B batches of a group.
 package minibatch
@@ -20,19 +20,19 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// Config says how a model is trained. A round is an epoch, or RoundSteps steps.
+// Config is how a model is trained. A round is an epoch, or RoundSteps steps.
 type Config struct {
 	train.Config
 
 	Sample    sample.Config `json:"sample"`
 	BatchSize int           `json:"batch_size"` // labels of a step, of all peers together; at least 1
-	// batches that the peers sample and fetch features for at once; 0: as many as hide the latency
+	// batches that the peers sample and fetch features for at once (0 = as many as hide the latency)
 	Group int `json:"group"`
 
-	// RoundSteps is how many steps a round takes; 0: those of an epoch. Batches do not depend on it.
+	// RoundSteps is how many steps a round takes (0 = an epoch's). Batches do not depend on it.
 	RoundSteps int `json:"round_steps,omitempty"`
 
-	// of task links, where BatchSize counts links, each at both ends; nil: nodes have labels
+	// for models of links, for which BatchSize counts links, each at both ends (nil = nodes have labels)
 	Links *links.Config `json:"links,omitempty"`
 
 	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones,
@@ -41,7 +41,7 @@ type Config struct {
 	Memory int64 `json:"-"`
 }
 
-// MostGroup is the largest Group: memory holds the features of that many batches twice.
+// MostGroup is the largest Group: the features of that many batches must fit into memory twice.
 const MostGroup = 64
 
 // maxRoundSteps bounds RoundSteps.
@@ -49,7 +49,7 @@ const maxRoundSteps = 1 << 30
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	rates := c.Schedule // over steps, of which the labels say how many there are
+	rates := c.Schedule // over steps; the labels determine their number
 	rates.Total = max(c.Rounds, 1)
 	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(),
 		c.Links.Check(c.Config)}
@@ -94,7 +94,7 @@ func Samples(c nn.Convolution) bool {
 // need weights that it does not read.
 func sumsMessages(c nn.Convolution) bool { return c.EdgeColumns && !c.Heads }
 
-// why says why Samples does not hold.
+// why explains why Samples is false.
 func why(c nn.Convolution) string {
 	switch {
 	case sumsMessages(c):

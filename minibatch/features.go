@@ -21,8 +21,8 @@ type features struct {
 	dir    *train.Directory
 	input  graph.Features // of own nodes
 	piece  int            // bytes of rows that a peer sends another at once, about
-	place  []int32        // [N] of a node among those of a group, from 1; 0: it is not among them
-	cache  *cache         // nil: none
+	place  []int32        // [N] index of a node in a group, from 1 (0 = not in it)
+	cache  *cache         // (nil = none)
 
 	wanted, cached atomic.Int64 // rows of other peers' nodes that groups have read, and how many of them the cache had
 }
@@ -36,8 +36,8 @@ type inputs struct {
 	at   [][]int32 // [batch] the row of each of its nodes
 }
 
-// fetch returns the input rows of batches, of which each peer sends those of its nodes, once each. next are the groups
-// that follow, as far as they are known.
+// fetch returns the input rows of batches; each peer sends the rows of its nodes, once each. next are the groups that
+// follow, as far as they are known.
 func (f *features) fetch(ctx context.Context, all []sample.Batch, next [][]sample.Batch) (*inputs, error) {
 	x := &inputs{at: make([][]int32, len(all))}
 	if f.shard.Parts == 1 {
@@ -138,8 +138,8 @@ func (f *features) union(all []sample.Batch) [][]int32 {
 	return need
 }
 
-// ask tells each other peer which of its rows this one needs, and returns the own rows that each needs, and in how many
-// pieces all of them are sent. A request is u32 pieces · u32 n · n u32 IDs; all take the largest number of pieces.
+// ask requests from each other peer the rows that this one needs, and returns the own rows that each needs, and in how
+// many pieces all of them are sent. A request is u32 pieces · u32 n · n u32 IDs; all take the largest number of pieces.
 func (f *features) ask(ctx context.Context, need [][]int32) (give [][]int32, pieces int, err error) {
 	pieces = 1
 	row := max(1, f.sender.RowLen(f.input.Cols()))

@@ -29,7 +29,7 @@ type groups struct {
 	total    int     // steps of the run
 	relay    *relay
 	features *features
-	links    *links.Learner // nil: nodes have labels
+	links    *links.Learner // (nil = nodes have labels)
 	linked   *links.Batches // of that epoch
 
 	order []int32  // of training nodes in that epoch

@@ -21,12 +21,12 @@ func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 		return nil, err
 	}
 	l := train.NewMessages(members)
-	epochs := int64(c.Rounds) // or rounds of so many steps
+	epochs := int64(c.Rounds) // or rounds of RoundSteps steps
 	steps := (members.Train + int64(c.BatchSize) - 1) / int64(c.BatchSize)
 	if c.RoundSteps > 0 {
 		steps = int64(c.RoundSteps)
 	}
-	size := int64(max(1, c.Group)) // of a group: where it is open, a small one sends most
+	size := int64(max(1, c.Group)) // of a group: if it is open, a small one sends most
 	groups := (steps + size - 1) / size
 	validations := (epochs+int64(c.EvalEvery)-1)/int64(c.EvalEvery) + 2
 	params := int64(0)
@@ -94,7 +94,7 @@ func (c Config) addSamples(l *train.Messages, steps, relations, columns int64) (
 // mostDrawn returns the most in-edges of a relation that a hop samples of a node.
 func mostDrawn(c sample.Config, hop int, nodes int64) int64 {
 	k := int64(c.Fanouts[hop])
-	if k < 0 || c.Kind != "neighbour" { // labor draws so many on average
+	if k < 0 || c.Kind != "neighbour" { // labor samples this number on average
 		return nodes
 	}
 	return min(nodes, k)

@@ -45,8 +45,8 @@ func (p *pace) measure(ctx context.Context, g *comm.Group) error {
 }
 
 // wants returns the smallest group, a power of two, whose relays take at most a tenth of the time of its steps, and the
-// largest whose rows fit in memory twice, as a group was trained in so many steps of this time together and has rows of
-// that many bytes.
+// largest whose rows fit in memory twice. It is given a finished group: the time it took, its number of steps, and the
+// bytes of its rows.
 func (p *pace) wants(took time.Duration, steps int, rows int64) (least, most int) {
 	least, most = firstGroup, MostGroup
 	step := max(1, took/time.Duration(steps))

@@ -25,15 +25,15 @@ type relay struct {
 	builder *sample.Builder
 
 	foreign bool         // seeds may be other peers' nodes
-	left    []links.Left // [batch] edges that it leaves out; nil: none
+	left    []links.Left // [batch] edges that it leaves out (nil = none)
 	means   bool         // a layer's sum over edges is a weighted mean
 }
 
 // mostMessage bounds a message of a relay.
 const mostMessage = comm.MaxUnread
 
-// sample returns a batch for each of the lists of seeds, drawn by its key. Seeds are own nodes; nodes of the batches
-// are global IDs. All peers call it with as many keys.
+// sample returns a batch for each of the lists of seeds, sampled with its key. Seeds are own nodes; nodes of the
+// batches are global IDs. All peers call it with equally many keys.
 func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]sample.Batch, error) {
 	all := make([]sample.Batch, len(keys))
 	for b := range all {
@@ -101,9 +101,8 @@ func (r *relay) draw(batch int, key rng.Key, hop int, ids []int32) (d sample.Dra
 	return d
 }
 
-// leave takes edges out of what was drawn of own nodes. What they weighed in a mean goes to the others of the node:
-// else a node would show by its row that it is an end of a link. A relation of which no edge is left does not reach a
-// node.
+// leave takes edges out of the samples of own nodes. Their weight in a mean goes to the node's other edges: otherwise a
+// node would show by its row that it is an end of a link. A relation without a remaining edge does not reach a node.
 func (r *relay) leave(d *sample.Drawn, own []int32, out links.Left) {
 	kinds := max(1, r.edges.Relations)
 	n := (len(r.edges.RowPtr) - 1) / kinds
@@ -145,7 +144,7 @@ func (r *relay) leave(d *sample.Drawn, own []int32, out links.Left) {
 	}
 }
 
-// ask sends each other peer the nodes of its own in all batches, and puts what they draw into drawn. A request is, for
+// ask sends each other peer its nodes in all batches, and puts their samples into the last argument. A request is, for
 // each batch, u32 n · n u32 IDs.
 func (r *relay) ask(ctx context.Context, keys []rng.Key, hop int, f frontier, drawn [][]sample.Drawn) error {
 	out := make([][]byte, r.shard.Parts)
@@ -259,7 +258,7 @@ func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, e
 	return answer, nil
 }
 
-// readDrawn takes what was drawn for so many nodes off an answer.
+// readDrawn takes the samples of `nodes` nodes off an answer.
 func (r *relay) readDrawn(b []byte, nodes int) (d sample.Drawn, rest []byte, err error) {
 	d.End = make([]int32, nodes*max(1, r.edges.Relations))
 	edges := uint64(0)

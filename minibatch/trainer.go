@@ -38,8 +38,8 @@ type Trainer struct {
 	batch  int            // labels of a step
 	steps  int            // of an epoch
 	round  int            // steps of a round
-	links  *links.Learner // nil: nodes have labels
-	pace   *pace          // nil: size is final
+	links  *links.Learner // (nil = nodes have labels)
+	pace   *pace          // (nil = size is final)
 	size   int            // batches of a group
 }
 
@@ -48,7 +48,7 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 	return train.Train(ctx, at, c, own, New)
 }
 
-// New returns the trainer of the peer that holds s. m is the model of c.Spec, made with the same key at every peer; it
+// New returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key at every peer; it
 // is changed in place.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
@@ -77,8 +77,8 @@ const (
 	ofResult     = "result" // a step a split
 )
 
-// Run trains until the epochs or the patience are used up, ctx ends or a peer is lost; then a checkpoint of the epoch's
-// begin is left and the error says why. Samples and rows travel over g, sums through r.
+// Run trains until the epochs or the patience are used up, ctx ends or a peer is lost; then it leaves a checkpoint from
+// the beginning of the epoch and returns an error. Samples and rows are sent over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
@@ -168,7 +168,8 @@ func (t *Trainer) countLabels(ctx context.Context) error {
 	return nil
 }
 
-// measure sets the size of groups, or that of the first ones where it follows from the latency, which it measures then.
+// measure sets the size of groups; if it depends on the latency, it measures that and sets the size of the first
+// groups.
 func (t *Trainer) measure(ctx context.Context, beside *comm.Group) error {
 	t.size, t.pace = t.config.Group, nil
 	if t.size > 0 {
@@ -191,7 +192,7 @@ func (t *Trainer) relays() int {
 	return n
 }
 
-// settle chooses the size of groups, where it is open, after the first one has taken so long.
+// settle chooses the size of groups, if it is open, from the time that the first one took.
 func (t *Trainer) settle(ctx context.Context, first *group, took time.Duration) (err error) {
 	if t.pace == nil {
 		return nil
@@ -394,7 +395,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 	return loss, weight
 }
 
-// loss returns that of logits of own nodes, and puts its gradient into d.
+// loss returns the loss of logits of own nodes, and puts its gradient into d.
 func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) {
 	own := make([]int32, len(ids))
 	for i, id := range ids {
@@ -403,7 +404,7 @@ func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) 
 	return nn.Loss(d, logits, t.shard.Labels.Select(own), t.weight)
 }
 
-// logits computes those of own nodes from all edges of the whole graph.
+// logits computes the logits of own nodes from all edges of the whole graph.
 func (t *Trainer) logits(ctx context.Context) (logits, hidden mat.Dense, err error) {
 	c := infer.Config{Rows: t.config.Rows, Exchange: t.config.Exchange, Metric: t.Metric}
 	return infer.Logits(ctx, c, t.Model, t.shard, t.Group)
