@@ -20,15 +20,14 @@ import (
 // newest, and notes that outlive them. It is not safe for concurrent use, nor for two processes.
 type Store struct {
 	Dir string  // made at the first Save, for its owner alone: states may hold rows of features
-	on  disk.FS // nil: the machine's
+	on  disk.FS // (nil = the machine's)
 }
 
 const kept = 2
 
-// Save writes st under the number seq, durably: when it returns nil, the state survives a power
-// cut; when it returns an error, the states saved before are as they were. Afterwards the store
-// holds seq and the one before it; a number above seq, which only a run that went back can leave,
-// is removed.
+// Save writes st under the number seq, durably: when it returns nil, the state survives a power cut; when it returns an
+// error, the states saved before are as they were. Afterwards the store has seq and the state before it; it removes
+// numbers above seq, which only a run that went back can leave.
 func (s *Store) Save(seq uint64, st *State) error {
 	if err := s.makeDir(); err != nil {
 		return err
@@ -207,7 +206,7 @@ func (s *Store) removeLeftovers() error {
 	return nil
 }
 
-// Fingerprints say what a state belongs to: a run goes on only where all of them are its own.
+// Fingerprints identify the run of a state: a run goes on only if all of them are its own.
 type Fingerprints struct {
 	Config, Model, Shard [32]byte
 }
@@ -224,8 +223,7 @@ func (f Fingerprints) differ(want Fingerprints) (which []string) {
 	return which
 }
 
-// MismatchError says that a state was saved by a run with another config, model or shard, or by
-// another version.
+// MismatchError reports that a state was saved by a run with another config, model or shard, or by another version.
 type MismatchError struct {
 	Path  string
 	Which []string // such as "config", "model", "shard"
