@@ -27,7 +27,7 @@ type keeper struct {
 
 	gate   Gate
 	terms  Terms
-	roster admission.Roster // where there is a policy
+	roster admission.Roster // if there is a policy
 	own    *shard.Shard     // (nil = no row of a shard leaves)
 	host   *p2p.Host
 	log    *admission.Log // (nil = none)
@@ -106,7 +106,7 @@ func (k *keeper) enforce(plan, id string, now time.Time) error {
 	return policy.Open(now) // not of the input: at another time the same will do
 }
 
-// members returns those of the run, with addresses from the federation's roster for those without.
+// members returns the members of the run; the federation's roster adds addresses to members without.
 func (k *keeper) members() node.Roster {
 	r := node.Roster{Members: slices.Clone(k.terms.Members.Members)}
 	for i, m := range r.Members {
@@ -117,7 +117,7 @@ func (k *keeper) members() node.Roster {
 	return r
 }
 
-// config is what the run, the policy and the site itself want of its host. Where several limit a rate the least holds.
+// config is what the run, the policy and the site itself want of its host; the smallest limit of a rate is used.
 func (k *keeper) config(s Site) node.Config {
 	at := s.Listen
 	if at == nil {
@@ -237,7 +237,7 @@ func (k *keeper) revoke(ctx context.Context, self string) {
 // sentNote is the name under which a store keeps the bytes that the policy let through.
 const sentNote = "sent"
 
-// recall begins with what earlier processes of the run let through. It is kept in a directory of its own below that of
+// recall begins with what earlier processes of the run let through. It has its own directory below the directory of
 // checkpoints, since bytes are sent while a trainer saves.
 func (k *keeper) recall(state string) error {
 	if state == "" {
@@ -327,7 +327,7 @@ func (k *keeper) end(run error) (err error) {
 	}
 	last := admission.Record{Event: admission.Ended, Text: text}
 	if k.guard != nil {
-		last.Bytes = k.guard.Sent() // of all doors
+		last.Bytes = k.guard.Sent() // of all connections
 	}
 	if k.Record(last); k.failed != nil && !errors.Is(run, k.failed) {
 		err = errors.Join(err, k.failed)

@@ -48,7 +48,7 @@ type phoneSums struct {
 	server *p2p.LeafServer // nil at a site that collects no shares
 }
 
-// OfSites returns the reducer of the sites' own sums, without those of phones.
+// OfSites returns the reducer that sums only the sites' own parts, without phones'.
 func OfSites(r comm.Reducer) comm.Reducer {
 	if all, ok := r.(*phoneSums); ok {
 		return all.sites
@@ -56,7 +56,7 @@ func OfSites(r comm.Reducer) comm.Reducer {
 	return r
 }
 
-// collects makes the sums of at those of sites and phones, if the run has any.
+// collects makes the reducer of at sum over sites and phones, if the run has any.
 func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	switch {
 	case t.Phones == nil && s.Phones != nil:
@@ -88,7 +88,7 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	return c, train.Input(errors.Join(c.Rules.Validate(), c.network.Validate()))
 }
 
-// Reduce implements comm.Reducer. Phones are told at once of a connection that has failed.
+// Reduce implements comm.Reducer. It informs phones at once of a connection that has failed.
 func (c *phoneSums) Reduce(ctx context.Context, part *comm.Contribution) (comm.Reduced, error) {
 	r, err := c.Collector.Reduce(ctx, part)
 	if err != nil {
@@ -189,7 +189,7 @@ type phone struct {
 	*leaf.TransportUplink
 	Site
 	terms Terms
-	token leaf.Token // by which the sites know the phone in this run
+	token leaf.Token // with which the sites identify the phone in this run
 	ids   []string   // of its nodes
 	known leaf.BorderNodes
 	event func(train.Event)
@@ -198,8 +198,8 @@ type phone struct {
 	summed bool         // a sum came
 }
 
-// Phone returns the session of a phone that the members of t do not list: a group of one, whose sums are those of all
-// sites and phones. dir keeps the name by which the sites know it in this run, and nothing else.
+// Phone returns the session of a phone that the members of t do not list: a group of one, whose sums are over all sites
+// and phones. dir keeps the name that identifies it to the sites in this run, and nothing else.
 func (s Site) Phone(t Terms, dir string, own []string) (_ *Session, err error) {
 	p := &phone{Site: s, terms: t, ids: own, event: s.OnEvent}
 	if p.token, err = tokenIn(dir); err != nil {

@@ -53,7 +53,7 @@ type Session struct {
 	Link *netsim.Table                                 // simulated slower network (nil = none)
 	Seed uint64                                        // of Link
 
-	// Reducer makes what sums over the members who are present; nil: the group does, in the clear.
+	// Reducer makes what sums over the members who are present (nil = the group does, in the clear).
 	Reducer func(ctx context.Context, g *comm.Group) (comm.Reducer, error)
 
 	Request Request // of the run (nil = this member may send anything)
@@ -121,7 +121,7 @@ func (s *Session) Run(ctx context.Context, do Training) (*train.Trained, Usage, 
 	}
 }
 
-// final tells once that the model is.
+// final announces once that the model is final.
 func (s *Session) final() error {
 	if !s.told && s.Final != nil {
 		s.told = true
@@ -251,7 +251,7 @@ func (s *Session) reducer(ctx context.Context) (err error) {
 // Wire returns the bytes that were sent over the present connection as the network carried them; 0 in memory.
 func (s *Session) Wire() int64 { return s.wire() }
 
-// Left records in the audit log the bytes that have left this site since the last record. what says for which purpose.
+// Left records in the audit log the bytes that have left this site since the last record; what names their purpose.
 func (s *Session) Left(what string) { s.keeper.left(s.Group.Bytes(), what, 0) }
 
 // Once meets the other members once, and calls do, for something other than training.
@@ -315,13 +315,13 @@ func (s *Session) train(ctx context.Context, do Training) error {
 	if err := errors.Join(s.final(), s.Checkpoints.KeepNote(writtenNote, []byte("here"))); err != nil {
 		return err
 	}
-	if err := s.Group.Barrier(ctx); err != nil { // each has told that its model is final
+	if err := s.Group.Barrier(ctx); err != nil { // each has announced that its model is final
 		return err
 	}
 	return s.Checkpoints.KeepNote(writtenNote, []byte(writtenByAll))
 }
 
-// Note is told every event of the trainers, and passes it on.
+// Note receives every event of the trainers, and passes it on.
 func (s *Session) Note(e train.Event) {
 	if s.phone != nil {
 		e.Sent.Reduce = s.phone.sent.Load()

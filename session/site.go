@@ -29,7 +29,7 @@ type Site struct {
 	Shard    *shard.Shard      // its part of the graph; a meeting without training does not need it
 	State    string            // directory of checkpoints (empty = none are kept)
 
-	Listen       []string         // multiaddresses to listen on (nil = those of the plan, or of the roster)
+	Listen       []string         // multiaddresses to listen on (nil = the plan's, or the roster's)
 	LAN          bool             // find peers on the local network by mDNS
 	Interfaces   []netip.Addr     // addresses of this machine, if the system lists none, as Android (nil = it is asked)
 	Wait         time.Duration    // how long to wait for all peers at the start
@@ -44,12 +44,12 @@ type Site struct {
 	OnEvent func(train.Event) // receives the events one at a time; may be nil
 }
 
-// Gate holds the files by which a site decides whether it takes part in a run. Roster, Policy and
-// Approval are given together or not at all.
+// Gate names the files that decide whether a site takes part in a run. Roster, Policy and Approval are given together
+// or not at all.
 type Gate struct {
 	Roster     string // file of the federation's roster: peers that it does not list are refused
 	Trusted    string // file of the roster in force at this site
-	TrustedDir string // if Trusted is empty: directory with such a file for each federation
+	TrustedDir string // if Trusted is empty, directory with such a file for each federation
 	Policy     string // file of the site's policy: what it does not allow is refused
 	Approval   string // file of the site's approval of the plan
 	PlanText   []byte // the plan file, which approval and audit log name by its hash
@@ -99,7 +99,7 @@ type Request interface {
 	Approval() (comm.Approval, error)                 // of what one connection may send (nil = anything)
 }
 
-// names returns those of the members, by rank.
+// names returns the members' names, by rank.
 func (t Terms) names() (all []string) {
 	for _, m := range t.Members.Members {
 		all = append(all, m.Name)
@@ -107,7 +107,7 @@ func (t Terms) names() (all []string) {
 	return all
 }
 
-// secure returns what makes the reducer of each group of the members, of which own is one; nil: sums are in the clear.
+// secure returns what makes the reducer of each group of the members; own is one of them (nil = sums are in the clear).
 func (t Terms) secure(own identity.Identity) func(context.Context, *comm.Group) (comm.Reducer, error) {
 	if t.Secure == 0 {
 		return nil
@@ -120,7 +120,7 @@ func (t Terms) secure(own identity.Identity) func(context.Context, *comm.Group) 
 }
 
 // Attend admits the site to a run by t, and calls do with its Session, which meets the others at the site's host. If a
-// fault at home comes first, the others are told. The error is an *train.InputError if the site's files are at fault.
+// local fault comes first, it informs the others. The error is an *train.InputError if the site's files are at fault.
 func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Session) error) (err error) {
 	release, err := checkpoint.Lock(s.State)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	if err != nil {
 		return err
 	}
-	// ends if the log or the roster bars the site; the others are told why
+	// ends if the log or the roster bars the site, and informs the others why
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	k.stop = func() {
@@ -186,7 +186,7 @@ func unmet(err error) bool {
 // declineTime is how long a site that cannot take part looks for the others.
 const declineTime = 3 * time.Second
 
-// Decline tells the other members that the site cannot take part, if it can dial them: else they would wait for it. A
+// Decline informs the other members that the site cannot take part, if it can dial them: else they would wait for it. A
 // site with checkpoints does not: its next process may go on.
 func (s Site) Decline(ctx context.Context, t Terms) {
 	held, _ := (&checkpoint.Store{Dir: s.State}).List()
@@ -207,7 +207,7 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 }
 
 // Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford
-// is refused now, unless it continues from checkpoints: then it may have spent already, and is refused where it has
+// is refused now, unless it continues from checkpoints: then it may have spent already, and is refused later if it has
 // not.
 func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
 	switch {
