@@ -55,7 +55,7 @@ type Line struct {
 	Sum         int64 // numbers over all times
 }
 
-// Of returns what the site that holds own sends in a run by p, or all faults of p for these data.
+// Of(p, own) returns what the site that owns own sends in a run by p, or all faults of p for these data.
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
 	d.rough = rough(p)
@@ -68,7 +68,7 @@ func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 	return d, nil
 }
 
-// OfModel returns what the site that holds own sends when the members of p compute predictions by a model together.
+// OfModel returns what the site that owns own sends when the members of p compute predictions by a model together.
 func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*Disclosure, error) {
 	q, c, err := p.Inference(m, card)
 	if err = errors.Join(err, infer.Fits(m, own)); err != nil {
@@ -168,8 +168,8 @@ func stored(x graph.Features, i int) (n int) {
 	return n
 }
 
-// sent returns what a run by p sends, of which own is one of the parts. Where the labels of all peers decide about it,
-// there are several lists, of which one will be it.
+// sent returns what a run by p sends; own is one of the parts. If the labels of all peers decide about it, it returns
+// several lists, and the run will use one.
 func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
 	members := train.Members{Peers: own.Parts, Nodes: own.Nodes, Secure: p.Secure(own.Parts), Cuts: p.Threshold != "",
 		Norm: p.NormByFeatures(own), Phones: p.ClassMeans.Leaves > 0}
@@ -192,8 +192,8 @@ func rough(p plan.Plan) bool {
 	return p.Method == plan.MiniBatch && p.Task.Links() && p.MiniBatch.RoundSteps == 0
 }
 
-// linksLike returns how many links train if nodes have as many as those of own on average. Where sites are to know
-// before a run what leaves them, rounds must not depend on the links of others.
+// linksLike returns how many links train if nodes have as many as own's on average. If sites must know before a run
+// what leaves them, rounds must not depend on the links of others.
 func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	if len(p.Members) > 0 {
 		return 0, errors.New("round_steps must be at least 1 for task links by method mini-batch with members " +
@@ -256,7 +256,7 @@ func linesOf(list *train.Messages) (all []Line) {
 	return all
 }
 
-// Median returns the median of the values that a row stores of a node that others read; 0: there is no such node.
+// Median returns the median of the values that a row stores of a node that others read (0 = no such node).
 func (d *Disclosure) Median() int {
 	if len(d.Stored) == 0 {
 		return 0
@@ -264,7 +264,7 @@ func (d *Disclosure) Median() int {
 	return d.Stored[len(d.Stored)/2]
 }
 
-// PerStored returns so many numbers by the median of stored values.
+// PerStored returns numbers divided by the median of stored values.
 func (d *Disclosure) PerStored(numbers float64) float64 {
 	if d.Nodes == 0 {
 		return 0

@@ -159,7 +159,7 @@ func CheckSite(p plan.Plan, own *shard.Shard, rank int) error {
 	return train.Input(errors.Join(p.Check([]*shard.Shard{own}), CheckMembers(p), p.Only("join"), p.CheckRuns()))
 }
 
-// Seated returns an error unless a shard is that of the member of p of that rank.
+// Seated returns an error unless the shard belongs to the member of p with that rank.
 func Seated(p plan.Plan, own *shard.Shard, rank int) error {
 	if own.Rank != rank || own.Parts != len(p.Members) {
 		return fmt.Errorf("the shard is part %d of %d, but this peer (%s) is number %d of the %d in the plan", own.Rank,
@@ -199,7 +199,7 @@ func MeetAs(ctx context.Context, p plan.Plan, s session.Site, what string, hello
 	})
 }
 
-// Decline tells the other members of p, if s can dial them, that it cannot take part.
+// Decline informs the other members of p, if s can dial them, that it cannot take part.
 func Decline(ctx context.Context, p plan.Plan, s session.Site) {
 	if rank, err := p.Rank(s.Identity.PeerID()); err == nil {
 		s.Decline(ctx, TermsOf(p, rank, len(p.Members), nil))
