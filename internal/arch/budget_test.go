@@ -47,7 +47,7 @@ var phrases = []struct {
 		regexp.MustCompile(`(?i)\bwhoever\b|\bwho (asks|reads|has|sends|sums) (asks|reads|it|them|in)\b`)},
 	{"says", "lists, sets, names, reports", regexp.MustCompile(`(?i)\b(says|tells|told)\b`)},
 	{"where-if", "if, when", regexp.MustCompile(`(?i)\bwhere (it|they|there|this|no|none|all|each)\b`)},
-	{"crosses", "is sent", regexp.MustCompile(`(?i)\b(cross(es|ed)?|travels?|travell?ed)\b`)},
+	{"crosses", "is sent", regexp.MustCompile(`(?i)\b(cross(es|ed)?([^-a-z]|$)|(travels?|travell?ed)\b)`)},
 	{"drawn", "random, sampled, generated", regexp.MustCompile(`(?i)\bdrawn\b`)},
 	{"bare-values", "the `auto` preset",
 		regexp.MustCompile(`(?i)\b(preset (auto|frugal)|tasks? links|mode (retexo|fullbatch|minibatch|standalone))\b`)},
