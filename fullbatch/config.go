@@ -51,7 +51,8 @@ func Defaults(spec nn.Spec) Config {
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
+	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(),
+		c.Links.Check(c.Config)}
 	fault := errs.If
 	fault(!slices.Contains(Fetches, c.Fetch), "fetch must be one of %q (got %q)", Fetches, c.Fetch)
 	fault(c.Inductive && c.Spec.BatchNormed(), "batch_norm must be off with inductive: its statistics are of "+

@@ -164,7 +164,8 @@ func Fits(m *nn.Model, s *shard.Shard) error {
 	}
 	if c := m.Spec.Closed; c != nil && c.Unconnected && s.X.Sparse != nil && s.Connected() {
 		errs = append(errs, errors.New("no edge connected the sites at which the model was trained, "+
-			"so that it does not round rows: train over the edges between the sites, or predict at each site by itself"))
+			"so that it does not round rows: train over the edges between the sites, or predict at "+
+			"each site by itself"))
 	}
 	return errors.Join(errs...)
 }

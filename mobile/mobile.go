@@ -5,8 +5,8 @@
 // has no connection to other phones.
 //
 // The app keeps three things: a directory, a Store that guards the device's key, and the plan, from a source that it
-// trusts. It reports to the device what the phone is doing (Allow); the plan sets when that suffices (phone_when). A run
-// lasts over many windows in which the system lets the app work: Start continues where the last window ended, also
+// trusts. It reports to the device what the phone is doing (Allow); the plan sets when that suffices (phone_when). A
+// run lasts over many windows in which the system lets the app work: Start continues where the last window ended, also
 // after the process was killed.
 //
 //	graph → Device.SetGraph → Start … Pause … Start → Predict

@@ -91,7 +91,8 @@ func TestRowsMadeAgain(t *testing.T) {
 		}
 		return scores, grads
 	}
-	for _, conv := range []string{"gcn", "sage", "sage-sum", "sage-pool", "gat", "gatv2", "gin", "rgcn", "appnp", "mlp"} {
+	for _, conv := range []string{"gcn", "sage", "sage-sum", "sage-pool", "gat", "gatv2", "gin", "rgcn", "appnp",
+		"mlp"} {
 		for what, set := range map[string]func(*nn.LayerSpec){
 			"plain":                 func(*nn.LayerSpec) {},
 			"dropout":               func(s *nn.LayerSpec) { s.Dropout = 0.3 },

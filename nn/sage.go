@@ -7,8 +7,8 @@ import (
 )
 
 // newSAGE is GraphSAGE's mean, y_i = x_i·W₁ + mean_j x_j·W₂ + b over a graph normalised by
-// graph.Mean: x R×In, y R×Out (Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 1). Over graph.Plain it is sage-sum,
-// y_i = x_i·W₁ + Σ_j w_ij x_j·W₂ + b (Morris et al., AAAI 2019, eq. 3).
+// graph.Mean: x R×In, y R×Out (Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 1). Over graph.Plain it is
+// sage-sum, y_i = x_i·W₁ + Σ_j w_ij x_j·W₂ + b (Morris et al., AAAI 2019, eq. 3).
 func newSAGE(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{
 		Self: tape.NewLinear(name+".self", s.In, s.Out, false, key),

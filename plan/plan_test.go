@@ -192,7 +192,9 @@ func TestFanouts(t *testing.T) {
 		"norm must be none or layer":                        func(p *Plan) { p.Joint().Norm = "batch" },
 		"model must be gcn, sage, sage-sum, sage-pool, gat": func(p *Plan) { p.Gradient().Model = "appnp" },
 		"full_batch must be empty with method mini-batch":   func(p *Plan) { p.FullBatch.CorrectSmooth = 3 },
-		"layer_wise must be empty with method mini-batch":   func(p *Plan) { p.LayerWise.Encoder = Encoder{Kind: "mlp"} },
+		"layer_wise must be empty with method mini-batch": func(p *Plan) {
+			p.LayerWise.Encoder = Encoder{Kind: "mlp"}
+		},
 	} {
 		p := Defaults(MiniBatch, "")
 		set(&p)

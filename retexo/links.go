@@ -36,7 +36,8 @@ type LinkConfig struct {
 
 // Validate returns all faults at once, or nil.
 func (c LinkConfig) Validate() error {
-	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(), c.Links.Check(c.Config)}
+	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), c.Schedule.Validate(),
+		c.Links.Check(c.Config)}
 	fault := errs.If
 	fault(!c.Links.Near,
 		"negatives_from must be near with method layer-wise (got all): only rows of boundary nodes are sent")

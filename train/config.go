@@ -98,8 +98,9 @@ func (c Config) Fits(s *shard.Shard) error {
 // FitsEdges returns why the layers of a model cannot read the edges of s.
 func FitsEdges(m nn.Spec, s *shard.Shard) (errs ConfigFaults) {
 	for i, l := range m.Layers {
-		errs.If(l.Relations > 0 && l.Relations != s.Typed.Count(), "edges must have %d relations, as layers[%d] of the "+
-			"model has (got %d)", l.Relations, i, s.Typed.Count())
+		errs.If(l.Relations > 0 && l.Relations != s.Typed.Count(),
+			"edges must have %d relations, as layers[%d] of the "+
+				"model has (got %d)", l.Relations, i, s.Typed.Count())
 		errs.If(l.EdgeColumns > 0 && l.EdgeColumns != s.EdgeX.Cols, "edges must have %d columns, as layers[%d] of the "+
 			"model reads (got %d)", l.EdgeColumns, i, s.EdgeX.Cols)
 	}

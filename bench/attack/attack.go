@@ -73,13 +73,13 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		p.Text("Site 0 attacks site 1 and follows the protocol; rows are sent as they are " +
 			"(`exchange: halo`). The attack on rows of components begins with the first node of the boundary, the " +
-			"attack on class means with the nodes of fewest values, by all rounds of the model together. There the search is also " +
-			"given the number of the node's values, its class and its soft labels. *Columns guessed* are of as many " +
-			"columns as a node has, over evenly chosen rows. For class means the attacker has all rows of the node, " +
-			"the model, the sums, and its own nodes with their rows; it is given class, degree and number of values, " +
-			"and guesses by the best linear estimate and by a decoder that it learned of its own nodes: the better " +
-			"figure counts. The baseline has all of this but rows. The standard error of the gap is that over seeds " +
-			"or, of one seed, over rows.")
+			"attack on class means with the nodes of fewest values, by all rounds of the model together. " +
+			"There the search is also given the number of the node's values, its class and its soft labels. " +
+			"*Columns guessed* are of as many columns as a node has, over evenly chosen rows. For class means the " +
+			"attacker has all rows of the node, the model, the sums, and its own nodes with their rows; " +
+			"it is given class, degree and number of values, and guesses by the best linear estimate and by a " +
+			"decoder that it learned of its own nodes: the better figure counts. The baseline has all of this but " +
+			"rows. The standard error of the gap is that over seeds or, of one seed, over rows.")
 		return nil
 	}
 }

@@ -72,7 +72,8 @@ var (
 
 	// methods are all four; class-means, the default, has no settings here.
 	methods = []method{
-		{"layer-wise", append([]string{"--encoder", "raw"}, small...), often, []stage{{"layer 1", 12}, {"layer 2", 12}}, ""},
+		{"layer-wise", append([]string{"--encoder", "raw"}, small...), often, []stage{{"layer 1", 12}, {"layer 2", 12}},
+			""},
 		{"class-means", nil, nil, []stage{{"closed form", 3}}, ""},
 		{"full-batch", small, often, []stage{{"all layers", 12}}, // bits do not depend on which row arrives first
 			"method: full-batch\nfull_batch: {experimental: {order: fixed}}\n"},

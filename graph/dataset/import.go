@@ -108,7 +108,8 @@ func (c ImportConfig) Validate() error {
 		"a split by time must have a label column, and no column of splits")
 	const rounding = 1e-9
 	must(c.Train > 0 && c.Val >= 0 && c.Test >= 0 && c.Train+c.Val+c.Test <= 1+rounding,
-		"fractions must be 0 or more, that for training above 0, their sum at most 1 (got train %v, val %v, test %v)", c.Train, c.Val, c.Test)
+		"fractions must be 0 or more, that for training above 0, their sum at most 1 (got train %v, val %v, test %v)",
+		c.Train, c.Val, c.Test)
 	return errors.Join(faults...)
 }
 

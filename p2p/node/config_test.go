@@ -56,7 +56,8 @@ func TestRosterReportsAllFaults(t *testing.T) {
 		{Name: strings.Repeat("e", maxName+1), ID: b.PeerID(), Addrs: []string{"10.0.0.1:80", "/p2p/" + b.PeerID()}},
 	}}
 	_, err = roster.parse(10)
-	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() + " must be of one member (member 0 has it, too)",
+	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() +
+		" must be of one member (member 0 has it, too)",
 		"1 to 255 bytes (got 0)", "names another peer",
 		`member 3 (d): its ID must be a peer ID, which heddle init prints (got "site-d")`, "1 to 255 bytes (got 256)",
 		`"10.0.0.1:80"`, "must name a host and a port"} {

@@ -182,8 +182,8 @@ type Found struct {
 
 // Search looks for the set of highest prior among those that are consistent: all sets of up to four
 // columns are enumerated, larger ones found by local search that replaces any three columns of a set by any three
-// others at once, from up to tries random sets. If more than tries sets of up to four columns are near the measurements,
-// local search has half as many tries again.
+// others at once, from up to tries random sets. If more than tries sets of up to four columns are near the
+// measurements, local search has half as many tries again.
 func (b *Bag) Search(tries int, key rng.Key) Found {
 	s := b.begin(tries)
 	if b.K <= 4 {

@@ -38,9 +38,9 @@ func checkHidden(ctx context.Context, p plan.Plan, own *shard.Shard,
 	}, err
 }
 
-// Unhidden returns the columns of a row x of zeros and equal values, given y, a multiple of ReLU(norm(x·w + b)), and the
-// layer's parameters. Where y is positive, y/γ is a combination of the rows of w that x has, b, a constant (the mean
-// that the norm takes out) and β/γ. The last three are projected out.
+// Unhidden returns the columns of a row x of zeros and equal values, given y, a multiple of ReLU(norm(x·w + b)), and
+// the layer's parameters. Where y is positive, y/γ is a combination of the rows of w that x has, b, a constant (the
+// mean that the norm takes out) and β/γ. The last three are projected out.
 func Unhidden(l *nn.Layer, y []float32) []int32 {
 	params := l.Params()
 	w, b, gain, beta := params[0].Value, params[1].Value.Data, params[2].Value.Data, params[3].Value.Data

@@ -128,7 +128,8 @@ func listed(n, m int, key rng.Key, reads *int) EdgeReader {
 	}
 }
 
-// What a killed ingest left is no obstacle, what is not an ingest's is not removed, and a list that fails leaves nothing.
+// What a killed ingest left is no obstacle, what is not an ingest's is not removed, and a list that fails leaves
+// nothing.
 func TestIngestBeginsAnew(t *testing.T) {
 	const n, m = 3000, 140_000
 	path, reads := filepath.Join(t.TempDir(), "graph"), 0

@@ -173,7 +173,8 @@ func TestStoppedJobLeavesNothing(t *testing.T) {
 		}
 		job.Watch = nil
 		killed := filepath.Join(shard.Incomplete(again), spills)
-		if err := errors.Join(os.MkdirAll(killed, 0o777), os.WriteFile(filepath.Join(killed, "split.0"), nil, 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(killed, 0o777),
+			os.WriteFile(filepath.Join(killed, "split.0"), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		threads := runtime.GOMAXPROCS(1)
