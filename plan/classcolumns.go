@@ -12,9 +12,9 @@ import (
 // columns more than the one before.
 const mostColumns = 50
 
-// enoughLabels is from how many training labels on layers that see columns of classes learn without weight decay, by
-// default. A step's loss is a mean over the labels, so that more of them need less of it, and what it shrinks first are
-// the weights of components, whose values are smaller than those of the columns: docs/measurements/accuracy.md.
+// enoughLabels is the number of training labels from which on layers with columns of classes train without weight
+// decay, by default. A step's loss is a mean over the labels, so that more of them need less decay. Decay shrinks first
+// the weights of components, whose values are smaller than the columns' values: docs/measurements/accuracy.md.
 const enoughLabels = 5000
 
 // classColumns returns the rounds of class means whose logits the layers of p see of t, or why they see none (nil, and
@@ -49,7 +49,7 @@ func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	return c, ""
 }
 
-// layoutOf returns the layout of c; nil: c is nil.
+// layoutOf returns the layout of c, nil if c is nil.
 func layoutOf(c *classmeans.Config) *closed.Layout {
 	if c == nil {
 		return nil

@@ -30,7 +30,7 @@ type task struct {
 	Features  int      // F
 	Numbered  bool     // features say no more than which node it is
 	Classes   int      // C
-	Names     []string // [C] of the classes; nil: their numbers
+	Names     []string // [C] of the classes (nil = their numbers)
 	Relations int      // of typed edges
 	Edges     int      // columns of edges
 
@@ -58,7 +58,7 @@ var (
 	widerFormats = map[string]string{"int8": "int16 or float32", "int4": "int8, int16 or float32"}
 )
 
-// Check returns all faults of p for a run over these shards: those of all peers, or that of one.
+// Check returns all faults of p for a run over these shards: all peers' shards, or one peer's.
 func (p Plan) Check(shards []*shard.Shard) error {
 	first := shards[0]
 	if first.Labels.Classes == 0 && !p.Task.Links() {
@@ -96,7 +96,7 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	if p.Ordered() && p.Threshold != "" {
 		errs.add("threshold must be empty with classes in order (got %s)", p.Threshold)
 	}
-	// What a model learns of a node's number says nothing about other nodes.
+	// A model that learns from a node's number learns nothing about other nodes.
 	bare := numbered(first) && first.Owned > 0
 	if p.Inductive && bare {
 		errs.add("inductive must be false (got true): the nodes of %s have no features, only numbers, so that nothing "+
@@ -129,11 +129,10 @@ func numbered(s *shard.Shard) bool {
 	return ok && int64(s.X.Cols()) == s.Nodes && slices.Equal(numbers, s.Global[:s.Owned])
 }
 
-// Layerwise returns the configuration of the peer that holds s with method layer-wise, or all faults of p.
+// Layerwise returns the configuration of the peer that owns s with method layer-wise, or all faults of p.
 func (p Plan) Layerwise(s *shard.Shard) (retexo.Config, error) { return p.layerwise(p.taskOf(s)) }
 
-// ClosedForm returns the configuration of the peer that holds s in rounds of class means, or all
-// faults of p.
+// ClosedForm returns the configuration of the peer that owns s in rounds of class means, or all faults of p.
 func (p Plan) ClosedForm(s *shard.Shard) (classmeans.Config, error) {
 	return p.closedFormConfig(p.taskOf(s))
 }
@@ -283,7 +282,7 @@ func (p *Plan) fill(config any) {
 	}
 }
 
-// coding is how the values of rows travel. Its names are those of the settings' choices.
+// coding is how the values of rows are sent. Its names are the settings' choices.
 func (p Plan) coding() (c wire.Coding) {
 	if p.Rows != "float32" {
 		c.Values = p.Rows
@@ -294,8 +293,8 @@ func (p Plan) coding() (c wire.Coding) {
 	return c
 }
 
-// Halved returns how many components p may keep of so many columns, half of them, if it names more; else 0. Rows of as
-// many components as columns would be the features.
+// Halved returns half of the columns if p keeps more components than that, otherwise 0. Rows with as many components as
+// columns would be the features.
 func (p Plan) Halved(features int) int {
 	if most := max(1, features/2); p.LayerWise.Encoder.Kind == "pca" && p.LayerWise.Encoder.K > most {
 		return most
@@ -385,8 +384,8 @@ func (p Plan) sampledConfig(t task) (minibatch.Config, error) {
 	return c, nil
 }
 
-// joint returns p with the default in place of each setting that is at fault, its layers where all are trained at once,
-// and the faults.
+// joint returns p with the default instead of each setting that is at fault, its layers if all are trained at once, and
+// the faults.
 func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	q, errs = p.sound()
 	if g := q.Gradient(); q.learned() > 0 {
@@ -423,7 +422,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	return q, spec, append(errs, err)
 }
 
-// learned is the width of learned rows of nodes; 0: no node has one.
+// learned is the width of learned rows of nodes (0 = no node has one).
 func (p Plan) learned() int { return p.FullBatch.Encoder.K }
 
 // endToEndSpec returns the layers of a model that is trained end to end.

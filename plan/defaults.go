@@ -50,8 +50,8 @@ func (ask Plan) Usual() (p Plan) {
 	return p
 }
 
-// bare changes the settings of p that are the recipe's of its model to those of the recipe for nodes without features.
-// The last epoch counts: such graphs have few labels, of which too few validate to tell epochs apart.
+// bare changes the settings of p that are its model's recipe to the recipe for nodes without features. The run ends
+// with the last epoch: such graphs have few labels, and too few of them validate to compare epochs.
 func (p *Plan) bare() {
 	g := p.Gradient()
 	conv, _ := nn.ConvolutionNamed(g.Model)
@@ -67,7 +67,7 @@ func (p *Plan) bare() {
 	instead(&g.EvalEvery, 1, g.Rounds)
 }
 
-// wide changes the settings of p that are the recipe's of its model to those for nodes of so many features.
+// wide changes the settings of p that are its model's recipe to the recipe for nodes with `features` features.
 func (p *Plan) wide(features int) {
 	conv, _ := nn.ConvolutionNamed(p.Gradient().Model)
 	if w := conv.Wide; w.Features > 0 && features >= w.Features {
@@ -76,9 +76,8 @@ func (p *Plan) wide(features int) {
 	}
 }
 
-// numeric changes the settings of p that are the recipe's of its model to those that validate best for a numeric target
-// of nodes with features (docs/measurements/tasks.md). Typed convolutions keep their recipe, of which the decay is
-// larger.
+// numeric changes the settings of p that are its model's recipe to the ones that validate best for a numeric target of
+// nodes with features (docs/measurements/tasks.md). Typed convolutions keep their recipe, whose decay is larger.
 func (p *Plan) numeric() {
 	if conv, _ := nn.ConvolutionNamed(p.Gradient().Model); !conv.Typed {
 		instead(&p.Gradient().Decay, conv.Recipe.Decay, 5e-3)
@@ -90,15 +89,15 @@ func (p *Plan) numeric() {
 // meaning.
 const fewColumns = 64
 
-// NormByFeatures reports whether the features of all sites, of which own has a part, decide on the norm that divides
-// them.
+// NormByFeatures reports whether the features of all sites decide on the norm that divides them; own is this site's
+// part.
 func (p Plan) NormByFeatures(own *shard.Shard) bool {
 	numbers := !p.Task.Links() && own.Labels.Kind() == graph.Numbers
 	return p.RowNorm == Auto && p.Method != ClassMeans && p.Gradient().Init == "" && !numbers &&
 		own.X.Cols() > fewColumns
 }
 
-// rowNorm returns the norm by which the features of t are divided: none where NormByFeatures.
+// rowNorm returns the norm that divides the features of t: none if NormByFeatures.
 func (p Plan) rowNorm(t task) string {
 	switch {
 	case p.RowNorm != Auto:
@@ -124,14 +123,14 @@ func (p *Plan) endToEnd() {
 	j := p.Joint()
 	conv, ok := nn.ConvolutionNamed(j.Model)
 	if !ok {
-		return // Validate says so
+		return // Validate reports it
 	}
 	r := conv.Recipe
 	j.Hidden, j.Hops, j.Rounds, j.LR, j.Decay = r.Hidden, r.Hops, r.Epochs, r.LR, r.Decay
 	j.Dropout, j.AttentionDropout, j.Alpha = r.Dropout, r.AttentionDropout, r.Alpha
 	switch {
 	case r.Norm == "batch" && p.Method == MiniBatch:
-		j.Norm = "layer" // statistics of a sample are not those of the graph
+		j.Norm = "layer" // statistics of a sample differ from the graph's
 	case r.Norm != "":
 		j.Norm = r.Norm
 	}

@@ -6,10 +6,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// ForGraph returns p with policy auto replaced by what it means for g: by-column where g says which
-// site each node belongs to and there are as many peers as sites, else random, or with the methods of a
-// cluster (full-batch, mini-batch) multilevel or restream:5. Where g has sites, a Note or a Warning says
-// what becomes of them.
+// ForGraph returns p with policy auto replaced by its meaning for g: by-column if g has the site of each node and there
+// are as many peers as sites, else random, or with the methods of a cluster (full-batch, mini-batch) multilevel or
+// restream:5. If g has sites, a Note or a Warning reports how they are used.
 func (p Plan) ForGraph(g *graph.Graph) (Plan, []train.Event) {
 	if p.Policy != "auto" || g == nil {
 		return p, nil

@@ -23,7 +23,7 @@ type setting struct {
 	Rows      wire.Coding `json:"rows"`
 	Exchange  string      `json:"exchange"`
 	Rounds    int         `json:"rounds"`
-	EvalEvery int         `json:"eval_every"` // 0: not a trainer of rounds
+	EvalEvery int         `json:"eval_every"` // (0 = not a trainer of rounds)
 	KeepLast  bool        `json:"keep_last"`
 }
 
@@ -37,10 +37,9 @@ func (s setting) draw(layerwise bool) train.Draw {
 	return train.Draw{Seed: s.Seed, LastRound: s.EvalEvery > 0 && c.Config.LastRound()}
 }
 
-// Inference returns how the members of p compute predictions by m together, and p with those settings as they are for
-// that: what the policy of a site judges. How rows travel is what the model's card says of its training, so that
-// predictions are those of the run; where the card does not say, it is p's. Members, secure sums, relays and timeouts
-// are p's.
+// Inference returns how the members of p compute predictions by m together, and p with the settings for that: what the
+// policy of a site judges. Rows are sent in the format of training, which the model's card records, so that predictions
+// are the run's; if the card does not record it, p's format is used. Members, secure sums, relays and timeouts are p's.
 func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, error) {
 	var setting setting
 	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.coding(),

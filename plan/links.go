@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/links"
 )
 
-// links returns what is learned from the links of t; nil: nodes have labels. Faults go to errs.
+// links returns what is learned from the links of t (nil = nodes have labels). Faults go to errs.
 func (p Plan) links(t task, errs *faults) *links.Config {
 	if !p.Task.Links() {
 		return nil
@@ -29,7 +29,7 @@ func (p Plan) links(t task, errs *faults) *links.Config {
 	return c
 }
 
-// Links returns what the peer that holds s learns of links by p, which is of task links, or all faults of p.
+// Links returns what the peer that owns s learns from links by p, whose task must be links, or all faults of p.
 func (p Plan) Links(s *shard.Shard) (links.Config, error) {
 	_, err := p.Identify(s)
 	c := p.links(p.taskOf(s), new(faults))
@@ -67,14 +67,14 @@ func (p Plan) linkwise(t task) (retexo.LinkConfig, error) {
 	return c, nil
 }
 
-// decoder returns that of links; nil: nodes have labels.
+// decoder returns the decoder of links (nil = nodes have labels).
 func (p Plan) decoder(t task) *nn.DecoderSpec {
 	if t.Kind != graph.Links {
 		return nil
 	}
 	d := &nn.DecoderSpec{Kind: p.Gradient().Decoder, Width: t.Classes, Relations: t.Links}
 	if len(t.Links) == 0 {
-		d.Relations = []string{""} // fault says why
+		d.Relations = []string{""} // fault reports why
 	}
 	if d.Kind == "mlp" {
 		d.Hidden = p.Gradient().Hidden

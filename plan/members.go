@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/admission"
 )
 
-// CheckMembers returns all faults of the texts of p's members and relays: names are those that a roster may have, and
-// unique. Whether IDs and addresses are valid, package heddle says.
+// CheckMembers returns all faults of the texts of p's members and relays: names must be unique and valid in a roster.
+// Package heddle checks IDs and addresses.
 func (p Plan) CheckMembers() error {
 	var errs faults
 	for r, m := range p.Members {
@@ -65,7 +65,7 @@ func (p Plan) Addresses() (all []string) {
 	return all
 }
 
-// IDOf returns the ID of the member of that name; empty: there is none.
+// IDOf returns the ID of the member of that name, empty if there is none.
 func (p Plan) IDOf(name string) string {
 	for _, m := range p.Members {
 		if m.Name == name {
@@ -113,8 +113,8 @@ func (p *Plan) AddMembers(texts []string, port int) error {
 	return errors.Join(errs...)
 }
 
-// hostPort parses HOST or HOST:PORT; an IPv6 address before a port stands in brackets. The host is returned as the
-// start of a multiaddress, as "/ip4/10.0.0.1"; port 0: none is given.
+// hostPort parses HOST or HOST:PORT; an IPv6 address before a port has brackets. The host is returned as the start of a
+// multiaddress, as "/ip4/10.0.0.1" (port 0 = none is given).
 func hostPort(text string) (host string, port int, err error) {
 	const must = "the host must be an IP address or a name, without or with a port, as 10.0.0.1, [2001:db8::1]:4001 " +
 		"or a.example:4001 (got %q)"

@@ -14,28 +14,28 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Plan holds the settings of a run, on which all sites agree, and its members. Start from Defaults
-// or Read: the zero Plan is not valid. Validate reports all faults at once. Each method has a section
-// of its own settings; what several methods share is a struct that their sections embed.
+// Plan has the settings of a run, on which all sites agree, and its members. Start from Defaults
+// or Read: the zero Plan is not valid. Validate reports all faults at once. Each method has its own
+// section of settings; what several methods share is a struct that their sections embed.
 //
 // The tags are the only declaration of the settings; flags, help, the reference page, YAML and
 // refusals are derived from them:
 //
-//	yaml     name in a plan file; the flag has dashes in place of underscores, unless the tag flag
+//	yaml     name in a plan file; the flag has dashes instead of underscores, unless the tag flag
 //	         names it
 //	help     noun phrase of at most 60 characters
 //	default  value, which Defaults adapts to method and model
-//	choices  accepted texts, in which K is a number; those of model are the table of convolutions
+//	choices  accepted texts, in which K is a number; model's are the table of convolutions
 //	bounds   interval of a number, of a duration or of each number of a list
 //	when     conditions under which a run reads the setting, as "solver=sgd encoder=pca"; all must
-//	         hold, else only the default is accepted. The values of model are traits, of which one is
-//	         enough; a name alone means that this setting is neither zero nor empty. An embedded
+//	         be met, else only the default is accepted. The values of model are traits; one of them is
+//	         enough. A name alone means that this setting is neither zero nor empty. An embedded
 //	         struct may have it for all its settings. Settings that a method lacks set no condition
 //	only     the command that takes it: train (all peers in one process) or join (one peer)
 //	local    true: sites may differ in it
 //	to       field of the trainers' configurations that takes the value unchanged; config.go
 //	         translates the others
-//	rule     rules by which a site's policy, or the roster, judges it (admission.Refusal); all settings are shown
+//	rule     rules for a site's policy, or the roster, to judge it (admission.Refusal); all settings are shown
 //	         before a person approves the plan
 //
 // The first sentence of a field's comment defines it. What follows is below the tables of docs/reference/settings.md,
@@ -73,7 +73,7 @@ type Plan struct {
 	ClassWeights []string `yaml:"class_weights" default:"" help:"weights of classes, CLASS=WEIGHT or balanced"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"train without validation and test nodes"`
-	// Metric by which the validation nodes choose the best model. The default is accuracy, or micro-f1 if a node may
+	// Metric with which the validation nodes choose the best model. The default is accuracy, or micro-f1 if a node may
 	// have several classes. It is auc if the rarer of two classes has under a quarter of the training labels, without
 	// phones. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan then ends
 	// as it does without validation nodes. Classes in order take rank-mae, how many ranks a prediction is off, or qwk,
@@ -81,7 +81,7 @@ type Plan struct {
 	// (default), mae or rmse, links mrr (default), hits@10 or auc.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
-	// The settings of each method. Only those of Method may be written, the others are zero.
+	// The settings of each method. Only Method's settings may be written, the others are zero.
 	ClassMeans ClassMeansSection `yaml:"class_means"`
 	LayerWise  LayerWiseSection  `yaml:"layer_wise"`
 	FullBatch  FullBatchSection  `yaml:"full_batch"`
@@ -111,9 +111,9 @@ type Plan struct {
 	// Runs that follow one another. The first run has the seed, each other one the next seed. The model is from the run
 	// that validates best. An approval of the plan covers all runs, and what leaves a site leaves it in each.
 	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, each with the next seed"`
-	// A session ends after connected peers have exchanged nothing for so long; 0: 5 minutes.
+	// A session ends after connected peers have exchanged nothing for this time (0 = 5 minutes).
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
-	// A peer counts as failed after it has sent nothing for so long; 0: 10 seconds.
+	// A peer counts as failed after it has sent nothing for this time (0 = 10 seconds).
 	PeerTimeout time.Duration `yaml:"peer_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 10m]" help:"silence after which a peer counts as failed"`
 	// Multiaddresses of relays, in addition to the roster's. They end in /p2p/ID.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay (may be repeated)"`
@@ -121,11 +121,11 @@ type Plan struct {
 	// phone. Other peers do not read this.
 	PhoneWhen string `yaml:"phone_when" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
 
-	// The sites by rank: member r holds part r.
+	// The sites by rank: member r has part r.
 	Members []Member
 }
 
-// ClassMeansSection holds the settings of class means.
+// ClassMeansSection has the settings of class means.
 type ClassMeansSection struct {
 	// Aggregations of the features. 0 uses each node's own features only, and no row is sent. With epsilon or phones
 	// the default is 2.
@@ -137,19 +137,19 @@ type ClassMeansSection struct {
 	// what the logits so far leave of the training labels. auto: residual if a fifth of all nodes is in
 	// training, or a node may have several classes.
 	ClassTarget string `yaml:"class_target" to:"Target" experimental:"true" default:"auto" choices:"auto, labels, residual" rule:"policy.leave_one_out" help:"what a round after the first learns from"`
-	// Whether a node's own part is taken out of the means that its row is compared with. Rows that
-	// travel would tell the class of a training node otherwise. auto: true with class_target labels.
+	// Whether a node's own part is taken out of the means that its row is compared with. Otherwise rows that are sent
+	// would reveal the class of a training node. auto is true with class_target labels.
 	LeaveOneOut string `yaml:"leave_one_out" to:"LeaveOut" experimental:"true" default:"auto" choices:"auto, true, false" rule:"policy.leave_one_out" help:"own part of the means left out of a row"`
-	// Random Fourier features that each round adds; nothing travels for them but their part of the sums
-	// of the closed form. At most 32 for each column that the round reads. -1: 256 with class_target
-	// residual, else 64 (0 with epsilon).
+	// Random Fourier features that each round adds; nothing is sent for them but their part of the sums of the closed
+	// form. At most 32 for each column that the round reads. -1 is 256 with class_target residual, else 64 (0 with
+	// epsilon).
 	RandomFeatures int `yaml:"random_features" to:"Random" experimental:"true" default:"-1" bounds:"[-1, 4096]" help:"random Fourier features of a round (-1 = auto)"`
 	// What is added to the variance of each feature, in units of their mean, before class means are
 	// divided by it.
 	Shrink float32 `yaml:"shrink" to:"Shrink" experimental:"true" default:"3" bounds:"(0, )" help:"shrinkage of the features' variances"`
-	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row tells at
-	// most half of what it takes to name the columns of these values. It applies to sparse features. Where
-	// no edge connects the sites, no row crosses, and none is rounded.
+	// Whether rows of nodes with few values other than 0 are rounded more coarsely, so that a row reveals at most half
+	// of the information that names the columns of these values. It applies to sparse features. If no edge connects the
+	// sites, no row is sent, and none is rounded.
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" experimental:"true" default:"true" help:"coarser rows of nodes with few values"`
 
 	// Differential privacy of edges (0 = no noise). Nobody who sees what leaves a site, or the model, can detect an
@@ -167,25 +167,24 @@ type ClassMeansSection struct {
 	Federation
 }
 
-// LeafSums holds what else a run with phones has.
+// LeafSums has the additional settings of a run with phones.
 type LeafSums struct {
-	// Leaves that a sum must have, or it goes without any. A sum over few tells something of each.
+	// Leaves that a sum must have, else it has none. A sum over few reveals something about each.
 	LeastLeaves int `yaml:"least_leaves" only:"join" experimental:"true" default:"20" bounds:"[2, 4194304]" help:"fewest phones of a sum"`
-	// Leaves with which a sum closes at once; 0: as many as there may be.
+	// Leaves with which a sum closes at once (0 = as many as there may be).
 	LeafQuorum int `yaml:"leaf_quorum" only:"join" experimental:"true" default:"0" bounds:"[0, 4194304]" help:"phones with which a sum closes (0 = all)"`
 	// How long a sum waits for leaves. A run has two sums, four in each round and one at the end.
 	LeafWait time.Duration `yaml:"leaf_wait" only:"join" experimental:"true" default:"1m0s" bounds:"[10ms, 20m]" help:"how long a sum waits for phones"`
-	// Whether nodes of leaves have edges to those of other leaves and of the members with leaf_addresses, which these
-	// members know: so a leaf may be one node of their graph. Sums of neighbors' rows then cross between leaves and
+	// Whether nodes of leaves have edges to nodes of other leaves and of the members with leaf_addresses, which these
+	// members know: so a leaf may be one node of their graph. Sums of neighbors' rows are then sent between leaves and
 	// members.
 	LeafEdges bool `yaml:"leaf_edges" only:"join" experimental:"true" default:"false" help:"use edges between phones, which the sites know"`
 }
 
-// Federation holds the settings of the methods that are made for sites that may not pool their data: class-means and
-// layer-wise.
+// Federation has the settings of the methods for sites that may not pool their data: class-means and layer-wise.
 type Federation struct {
-	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
-	// or whichever takes fewer bytes (auto).
+	// What is sent for a layer that sums rows: all rows (halo), the fewest rows and partial sums (cover), or the one
+	// that takes fewer bytes (auto).
 	Exchange string `yaml:"exchange" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
 	// Number format of the parts of sums that find the encoder: float32, or integers of 16 or 8 bits on
 	// a grid that the peers agree on first. int8 is made for up to 8 peers and takes up to 63. auto is
@@ -200,7 +199,7 @@ type Federation struct {
 	SecureSums string `yaml:"secure_sums" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"secure aggregation, of 3 to 64 peers"`
 }
 
-// LayerWiseSection holds the settings of training one layer after the other.
+// LayerWiseSection has the settings of training one layer after the other.
 type LayerWiseSection struct {
 	// Encoding of a node's own features before rows are sent. raw takes features as they are. pca:K takes their K
 	// leading components; these rows reveal features, and the log warns. K is at most half the columns, and the default
@@ -225,7 +224,7 @@ type LayerWiseSection struct {
 	Federation
 }
 
-// Gradient holds the settings that the methods share whose layers are trained by gradient steps: all but class means.
+// Gradient has the settings that methods share whose layers are trained by gradient steps: all except class means.
 type Gradient struct {
 	// The graph convolution. rgcn, rsage and rgat read typed edges. gine and gatv2 read columns of edges.
 	Model string `yaml:"model" default:"gcn" help:"graph convolution"`
@@ -277,7 +276,7 @@ type Gradient struct {
 	CheckpointEvery int `yaml:"checkpoint_every" to:"Checkpoint" default:"20" bounds:"[0, )" local:"true" help:"rounds between two checkpoints"`
 }
 
-// Links holds the settings of learning links.
+// Links has the settings of learning links.
 type Links struct {
 	// Score of a pair of nodes by their hidden rows. It is the inner product (dot), one with a learned weight for each
 	// column and relation (distmult), or a hidden layer over the products of the columns (mlp). All score a pair alike
@@ -289,24 +288,24 @@ type Links struct {
 	// dates, or its number from 0 if columns have no names. Links before T1 train, links before T2 validate, later ones
 	// test. Links without a time train.
 	LinkTime string `yaml:"link_time" help:"split of links by time, COLUMN:T1:T2"`
-	// Pairs drawn for each training link at every epoch, which are taken for no links: its own end with
-	// another node of the other end's type that it is not linked with.
+	// Random pairs for each training link at every epoch, which are taken for no links: its own end with another node
+	// of the other end's type that it is not linked with.
 	Negatives int `yaml:"negatives" experimental:"true" default:"1" bounds:"[1, 1000]" help:"random pairs for each link of a step"`
-	// Where drawn pairs come from, with layer-wise near: all nodes, so that any number of peers trains the same model
-	// and the hidden row of every node may travel to every peer; or near ones, a peer's own nodes and its halo,
-	// so that only rows travel that travel anyway.
+	// Source of random pairs, with layer-wise near: all nodes, so that any number of peers trains the same model and
+	// the hidden row of every node may be sent to every peer; or near ones, a peer's own nodes and its halo, so that no
+	// additional rows are sent.
 	NegativesFrom string `yaml:"negatives_from" experimental:"true" default:"all" choices:"all, near" help:"nodes that random pairs are from"`
 }
 
-// JointLayers holds the settings of the methods that train all layers at once.
+// JointLayers has the settings of the methods that train all layers at once.
 type JointLayers struct {
 	// Normalization after each layer but the last. layer is by row, batch by column over all nodes.
 	Norm string `yaml:"norm" default:"none" choices:"none, layer, batch" help:"normalization after hidden layers"`
 	// Weight of a node's own row in the output of each hop of appnp (α in the paper); appnp needs more
 	// than 0.
 	Alpha float32 `yaml:"alpha" when:"model=restart" experimental:"true" default:"0" bounds:"[0, 1]" help:"restart probability of each hop"`
-	// Number of bases that the matrices of the relations share; 0: each relation has its own matrix. Where nodes
-	// have 1,000 features or more, model rgcn takes 2 in place of 0, and decay 0.1 in place of 0.02.
+	// Number of bases that the matrices of the relations share (0 = each relation has its own matrix). If nodes have
+	// 1,000 features or more, model rgcn takes 2 instead of 0, and decay 0.1 instead of 0.02.
 	Bases int `yaml:"bases" when:"model=relations" experimental:"true" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
 	Gradient
 	// Rows that a peer keeps although it could fetch them again. A number without a unit is in MiB. With mini-batch it
@@ -314,7 +313,7 @@ type JointLayers struct {
 	Memory Mebibytes `yaml:"memory" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"most memory for kept rows, as 4GiB (0 = no limit)"`
 }
 
-// FullBatchSection holds the settings of training all layers at once on the whole graph.
+// FullBatchSection has the settings of training all layers at once on the whole graph.
 type FullBatchSection struct {
 	// Encoding of a node's own features. raw takes features as they are. With embedding:K they are mapped to K columns,
 	// and each node without features has a row of K numbers that only its peer learns and keeps. A node that comes
@@ -323,16 +322,16 @@ type FullBatchSection struct {
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
 	LabelInputs float32 `yaml:"label_inputs" default:"0" bounds:"[0, 1)" help:"fraction of training labels that are input"`
-	// Steps in which the training labels correct and smooth the logits of the trained model (Correct &
-	// Smooth); 0: none.
+	// Steps in which the training labels correct and smooth the logits of the trained model, by the method Correct &
+	// Smooth (0 = none).
 	CorrectSmooth int `yaml:"correct_smooth" default:"0" bounds:"[0, )" help:"steps of Correct & Smooth after training (0 = none)"`
 	// Weight of the neighbors when errors spread in Correct & Smooth.
 	CorrectAlpha float32 `yaml:"correct_alpha" when:"correct_smooth" experimental:"true" default:"0.9" bounds:"[0, 1)" help:"spread of errors in Correct & Smooth"`
 	// Weight of the neighbors when labels spread in Correct & Smooth.
 	SmoothAlpha float32 `yaml:"smooth_alpha" when:"correct_smooth" experimental:"true" default:"0.8" bounds:"[0, 1)" help:"spread of labels in Correct & Smooth"`
 	JointLayers
-	// What travels where a layer sums rows: all rows (halo), the fewest rows and partial sums (cover),
-	// or whichever takes fewer bytes (auto).
+	// What is sent for a layer that sums rows: all rows (halo), the fewest rows and partial sums (cover), or the one
+	// that takes fewer bytes (auto).
 	Exchange string `yaml:"exchange" to:"Exchange" experimental:"true" default:"auto" choices:"halo, cover, auto" help:"rows, or the fewest rows and partial sums"`
 	// How neighbors' rows are fetched: sar drops them and fetches them again for the gradient, sa
 	// keeps them, oneshot fetches all at once, auto keeps what fits in memory.
@@ -343,7 +342,7 @@ type FullBatchSection struct {
 	Prefetch int `yaml:"prefetch" to:"Prefetch" default:"1" bounds:"[0, 1000000]" local:"true" help:"peers whose rows are fetched ahead"`
 }
 
-// MiniBatchSection holds the settings of training on sampled batches.
+// MiniBatchSection has the settings of training on sampled batches.
 type MiniBatchSection struct {
 	JointLayers
 	// Training labels of a step, of all peers together. Each peer computes its own nodes. For links it is the mean
@@ -356,11 +355,12 @@ type MiniBatchSection struct {
 	// (labor) samples as many on average, by numbers that all nodes of a hop share, so that fewer distinct nodes are
 	// read.
 	Sampler string `yaml:"sampler" to:"Sample.Kind" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
-	// Steps of a round; 0: an epoch. What counts rounds, as rounds, eval_every, patience and checkpoint_every, then
-	// counts these: on a large graph a run continues from within an epoch. Batches do not depend on it.
+	// Steps of a round (0 = an epoch). Settings that count rounds, as rounds, eval_every, patience and
+	// checkpoint_every, then count these: on a large graph a run continues from within an epoch. Batches do not depend
+	// on it.
 	RoundSteps int `yaml:"round_steps" to:"RoundSteps" experimental:"true" default:"0" bounds:"[0, 1073741824]" help:"steps of a round (0 = an epoch)"`
-	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and
-	// more memory. 0: chosen by the latency that the peers measure, within memory. The model does not depend on it.
+	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and more
+	// memory (0 = chosen by the latency that the peers measure, within memory). The model does not depend on it.
 	Group int `yaml:"group" to:"Group" experimental:"true" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once (0 = auto)"`
 	// Features of other peers' nodes that a peer keeps for the next batches. A number without a unit is in MiB. The
 	// model does not depend on it.

@@ -78,7 +78,7 @@ type reader struct {
 	errs  []error
 }
 
-// settle takes what stands at a place of the text for a plan of method. Settings that stand elsewhere, or that the
+// settle takes the settings at a place of the text for a plan of method. Settings that belong elsewhere, or that the
 // method lacks, are faults.
 func (r *reader) settle(method string, pairs []*ast.MappingValueNode, place string) {
 	own := sectionOf(method)
@@ -117,7 +117,7 @@ func (r *reader) settle(method string, pairs []*ast.MappingValueNode, place stri
 	}
 }
 
-// into sets those of these settings of p that wanted accepts: first from the text, then from what was given.
+// into sets the settings of p that wanted accepts: first from the text, then from what was given.
 func (r *reader) into(p *Plan, all []Setting, wanted func(Setting) bool) {
 	for _, s := range all {
 		if !wanted(s) {

@@ -9,13 +9,13 @@ import (
 // LeastSecure is how many peers a secure sum has at least: of a sum of two, each sees the other's part.
 const LeastSecure = 3
 
-// Secure reports whether the sums of a run by p over so many peers are secure.
+// Secure reports whether the sums of a run by p over `peers` peers are secure.
 func (p Plan) Secure(peers int) bool {
 	sums := p.Federation().SecureSums
 	return sums == "on" || sums == "auto" && peers >= LeastSecure
 }
 
-// checkSums adds what keeps so many peers from the sums that p asks for.
+// checkSums adds to errs why `peers` peers cannot have the sums that p asks for.
 func (p Plan) checkSums(peers int, errs *faults) {
 	if p.Secure(peers) && (peers < LeastSecure || peers > secagg.MostMembers) {
 		errs.add("secure_sums must be off with %d peers (got %s): secure sums take %d to %d sites", peers,
@@ -32,7 +32,7 @@ type SumTerms struct {
 	Trust   string `json:"trust"`          // what a peer may rely on
 }
 
-// SumTerms returns who sees what of the sums of a run by p over so many peers.
+// SumTerms returns who sees what of the sums of a run by p over `peers` peers.
 func (p Plan) SumTerms(peers int) SumTerms {
 	s := SumTerms{Secure: p.Secure(peers), Members: peers}
 	switch {

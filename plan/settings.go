@@ -30,27 +30,27 @@ type Setting struct {
 	Type    string   // text, integer, number, true or false, duration, list
 	Default string   // as the tag has it; Defaults adapts it to method and model
 	Only    string   // command that takes it: train, join or empty for both
-	Choices []string // accepted values; nil: not a list of texts
+	Choices []string // accepted values (nil = not a list of texts)
 	Local   bool     // sites may differ in it
 	Rules   []string // of a policy or roster that judge it, as admission.Refusal names them
 
 	Experimental bool // may change in any version; no help shows it
 
-	section string // of the plan file; empty: it is common to all methods
+	section string // of the plan file (empty = common to all methods)
 	bounds  interval
 	when    []condition
 	field   []int  // of Plan
 	to      string // field of a trainer's configuration
 }
 
-// condition holds if the value of a setting is among values or, without values, if it is not zero.
+// condition is true if the value of a setting is among values or, without values, if it is not zero.
 type condition struct {
 	setting string
 	values  []string
 }
 
 // Settings returns the settings of a plan of that method in the order of their declaration. Without a method it returns
-// those of all methods, each name once, as the first method has it that has one.
+// the settings of all methods, each name once, as the first method with it declares it.
 func Settings(method string) []Setting { return slices.Clone(settings(method)) }
 
 func settings(method string) []Setting { return allSettings()[method] }
@@ -81,7 +81,7 @@ type declaration struct {
 	all    []Setting
 }
 
-// read adds the settings of a struct that lies in as the fields section, when and field of in say.
+// read adds the settings of a struct; in has the section, the conditions and the field of the struct itself.
 func (d *declaration) read(of reflect.Type, in Setting) {
 	for f := range of.Fields() {
 		s := Setting{section: in.section, field: append(slices.Clone(in.field), f.Index...),
@@ -99,7 +99,7 @@ func (d *declaration) read(of reflect.Type, in Setting) {
 			d.read(f.Type, s)
 		}
 		if s.Help == "" {
-			continue // Members, and what holds settings
+			continue // Members, and structs of settings
 		}
 		s.Flag = cmp.Or(f.Tag.Get("flag"), strings.ReplaceAll(s.Name, "_", "-"))
 		s.Type, s.Only, s.to, s.Default = typeName(f.Type), f.Tag.Get("only"), f.Tag.Get("to"), f.Tag.Get("default")
@@ -123,7 +123,7 @@ func models(method string) []string {
 	})
 }
 
-// Lookup returns the setting of that name in the plan of a method; without one, in that of any.
+// Lookup returns the setting of that name in the plan of a method; without a method, in the plan of any.
 func Lookup(method, name string) (s Setting, ok bool) {
 	all := settings(method)
 	if k := named(all, name); k >= 0 {
@@ -155,7 +155,7 @@ func unknown(method, name string, given map[string]string) error {
 	return fmt.Errorf("%s: unknown setting of %s; it belongs to %s (set method)", name, method, belongs)
 }
 
-// place is where s stands in a plan file: sections with points between.
+// place is the path of s in a plan file: sections with points between.
 func (s Setting) place() string {
 	if !s.Experimental {
 		return s.section
@@ -262,7 +262,7 @@ func (p *Plan) Get(s Setting) string {
 	return strings.Join(all, ",")
 }
 
-// elements are those of a list, or the value itself.
+// elements are a list's elements, or the value itself.
 func elements(v reflect.Value) iter.Seq[reflect.Value] {
 	return func(yield func(reflect.Value) bool) {
 		if v.Kind() != reflect.Slice {
@@ -291,7 +291,7 @@ func (c condition) holds(p *Plan) bool {
 	return slices.Contains(c.values, value)
 }
 
-// traits are the names by which the tag when asks for properties of a model's convolution.
+// traits are the properties of a model's convolution that the tag when names.
 var traits = map[string]func(nn.Convolution) bool{
 	"hops":      func(c nn.Convolution) bool { return c.Hops },
 	"restart":   nn.Convolution.Restarts,
@@ -299,7 +299,7 @@ var traits = map[string]func(nn.Convolution) bool{
 	"attention": func(c nn.Convolution) bool { return c.Heads },
 }
 
-// need returns for what values of other settings of a method c holds.
+// need returns the values of other settings of a method for which c is true.
 func (c condition) need(method string) string {
 	switch {
 	case c.values == nil:
@@ -369,7 +369,7 @@ func (p Plan) Validate() error {
 		kind = graph.Links
 	}
 	any := task{Kind: kind, Features: 1000, Classes: 2, Relations: graph.MaxRelations, Links: []string{""}}
-	for _, one := range p.ClassWeights { // those of the data, as far as is known
+	for _, one := range p.ClassWeights { // the classes of the data, as far as they are known
 		if name, _, ok := cutWeight(one); ok && !slices.Contains(any.Names, name) {
 			any.Names = append(any.Names, name)
 		}
@@ -382,7 +382,7 @@ func (p Plan) Validate() error {
 	return errors.Join(err, p.CheckMembers(), p.CheckRuns())
 }
 
-// CheckRuns returns what stands against several runs of p.
+// CheckRuns returns why p cannot have several runs, or nil.
 func (p Plan) CheckRuns() error {
 	var errs faults
 	if p.Runs > 1 && p.ClassMeans.Epsilon > 0 {
@@ -391,7 +391,7 @@ func (p Plan) CheckRuns() error {
 	return errors.Join(errs...)
 }
 
-// Repeats returns the plan of each run of p, by seed. Each of them still says how many there are.
+// Repeats returns the plan of each run of p, by seed. Each of them keeps the number of runs.
 func (p Plan) Repeats() (all []Plan) {
 	for k := range max(1, p.Runs) {
 		one := p

@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Configure returns p's method for the peer that holds s, or all faults of p.
+// Configure returns p's method for the peer that owns s, or all faults of p.
 func (p Plan) Configure(s *shard.Shard) (train.Method, error) { return p.configure(p.taskOf(s)) }
 
 // Identify returns a hash of what the peers of a run by p must agree on, or all faults of p. Peers
