@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// ErrLocked says that another process holds a lock (Lock).
+// ErrLocked reports that another process has a lock (Lock).
 var ErrLocked = errors.New("in use by another process")
 
 // FS is what durable writing needs of a file system: OS, or one that fails or forgets for a test
@@ -48,7 +48,7 @@ type OS struct{}
 func (OS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f, err := os.OpenFile(name, flag, perm)
 	if err != nil {
-		return nil, err // not a File that holds a nil *os.File
+		return nil, err // not a File whose *os.File is nil
 	}
 	return f, nil
 }
@@ -103,11 +103,10 @@ func WriteStream(on FS, path string, write func(io.Writer) error) error {
 	})
 }
 
-// Replace makes path hold what write writes, or leaves it as it was, by a temporary file beside it
-// that is synced and renamed; until then only its owner may read it. When it returns nil the new
-// content survives a power cut. perm holds whatever the umask.
-// If path is a link, its target is replaced; a directory, a device or a pipe
-// is not replaced and is an error. An error names path.
+// Replace writes the content of path by a temporary file next to it, which is synced and renamed; until then only its
+// owner may read it. If it fails, path is as it was; when it returns nil, the new content survives a power cut. perm
+// applies despite the umask. If path is a link, its target is replaced; a directory, a device or a pipe is not replaced
+// and is an error. An error names path.
 func Replace(on FS, path string, perm fs.FileMode, write func(File) error) (err error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return fmt.Errorf("write %s: it must be a file (got %s)", path, info.Mode().Type())

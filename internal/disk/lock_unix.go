@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Lock takes the lock of a file, which it makes, until release or the end of the process. Where
-// another holds it, Lock waits or says ErrLocked.
+// Lock takes the lock of a file, which it makes, until release or the end of the process. If another process has it,
+// Lock waits or returns ErrLocked.
 func Lock(path string, wait bool) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
