@@ -1,5 +1,5 @@
-// Package chain keeps files that only grow, of lines each of which names the hash of the one before:
-// what was written once cannot be changed, and nothing taken from the end, without being noticed.
+// Package chain keeps files that only grow. Each line names the hash of the line before: written lines cannot be
+// changed, and none taken from the end, without being noticed.
 package chain
 
 import (
@@ -22,7 +22,7 @@ import (
 // MaxLine is how many bytes a line has at most, its end not counted.
 const MaxLine = 8 << 10
 
-// None stands in the first line for the hash of the one before.
+// None is the hash in the first line, which has no line before it.
 const None = "0000000000000000000000000000000000000000000000000000000000000000"
 
 // Parse takes a line apart: its number, from 1, and the hash that it gives for the line before. It
@@ -94,7 +94,7 @@ type File struct {
 	unlock     func()
 }
 
-// ErrEnd says that a chain does not end as the head beside it says.
+// ErrEnd reports that a chain does not end at the head in its head file.
 var ErrEnd = errors.New("records are missing or were changed")
 
 // Open opens the chain at path, or begins one. Beside it lie path.head and path.lock. A chain whose end
@@ -130,7 +130,7 @@ func Open(on disk.FS, path string, parse Parse) (_ *File, torn []byte, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	// What lies before is Verify's to check; here the end must be where the head says, or one line on.
+	// Verify checks the lines before; here the end must be at the head, or one line after it.
 	if last != noted && !(last.Seq == noted.Seq+1 && before == noted.Hash) {
 		return nil, nil, fmt.Errorf("it ends with record %d, which is not the end that %s knows, record %d: %w",
 			last.Seq, HeadFile(path), noted.Seq, ErrEnd)
@@ -268,10 +268,9 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Verify reads the whole chain at path, in memory for one line, and gives each line to visit unless that
-// is nil. It returns the chain's head, or what was changed: every line must follow from the one before,
-// the end must be where the head beside the file says, and the chain must have gone through each head in
-// known. It may grow meanwhile.
+// Verify reads the whole chain at path, with one line at a time in memory, and gives each line to visit unless that is
+// nil. It returns the chain's head, or what was changed: every line must follow from the one before, the end must be at
+// the head in the head file, and the chain must have gone through each head in known. It may grow meanwhile.
 func Verify(path string, parse Parse, visit func(line []byte) error, known ...Head) (Head, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -304,7 +303,7 @@ func Verify(path string, parse Parse, visit func(line []byte) error, known ...He
 				last.Seq, h.Seq)
 		}
 	}
-	// A writer notes the head after each line, so at most one line lies behind it.
+	// A writer notes the head after each line, so at most one line follows it.
 	if noted, err = readHead(path); err == nil && last.Seq > noted.Seq+1 {
 		err = fmt.Errorf("records %d to %d were added by another program", noted.Seq+1, last.Seq)
 	}
