@@ -32,16 +32,16 @@ type Tick struct {
 	Text  string
 }
 
-// Axis says what is at an edge of the frame. Min and Max reach over all that is drawn when it is drawn.
+// Axis describes an edge of the frame. Min and Max cover all that is plotted by the time of plotting.
 type Axis struct {
 	Label    string
 	Min, Max float64
 	Log      bool   // powers of ten are equally far from each other
 	Grid     bool   // lines at the ticks
-	Ticks    []Tick // nil: round numbers
+	Ticks    []Tick // (nil = round numbers)
 }
 
-// Plot is a chart. Lengths are in points, of which a page may make any size.
+// Plot is a chart. Lengths are in points, which a page may scale to any size.
 type Plot struct {
 	Colors
 	Title         string
@@ -292,7 +292,7 @@ func powers(low, high float64) (all []Tick) {
 	return all
 }
 
-// frame is a plot that is drawn: the place of its axes, and what is written.
+// frame is a plot in progress: the place of its axes, and what is written.
 type frame struct {
 	strings.Builder
 	p                        *Plot
