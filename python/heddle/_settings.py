@@ -132,13 +132,13 @@ class Settings(TypedDict, total=False):
     metric: Literal["accuracy", "ap", "auc", "hits@10", "macro-f1", "mae", "micro-f1", "mrr", "qwk", "r2", "rank-mae", "rmse"]
     """Validation metric.
 
-    Metric by which the validation nodes choose the best model. The default is accuracy, or micro-f1
-    if a node may have several classes. It is auc if the rarer of two classes has under a quarter of
-    the training labels, without phones. An AUC is undefined, and chooses nothing, if the validation
-    nodes have one class only: the plan then ends as it does without validation nodes. Classes in
-    order take rank-mae, how many ranks a prediction is off, or qwk, the quadratic weighted kappa.
-    They then predict the median of the probabilities. Numeric targets take r2 (default), mae or
-    rmse, links mrr (default), hits@10 or auc.
+    Metric with which the validation nodes choose the best model. The default is accuracy, or
+    micro-f1 if a node may have several classes. It is auc if the rarer of two classes has under a
+    quarter of the training labels, without phones. An AUC is undefined, and chooses nothing, if the
+    validation nodes have one class only: the plan then ends as it does without validation nodes.
+    Classes in order take rank-mae, how many ranks a prediction is off, or qwk, the quadratic
+    weighted kappa. They then predict the median of the probabilities. Numeric targets take r2
+    (default), mae or rmse, links mrr (default), hits@10 or auc.
     """
 
     hops: int
@@ -379,8 +379,8 @@ class Settings(TypedDict, total=False):
     correct_smooth: int
     """Steps of Correct & Smooth after training (0 = none).
 
-    Steps in which the training labels correct and smooth the logits of the trained model (Correct &
-    Smooth); 0: none.
+    Steps in which the training labels correct and smooth the logits of the trained model, by the
+    method Correct & Smooth (0 = none).
     """
 
     norm: Literal["batch", "layer", "none"]
