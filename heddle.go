@@ -1,6 +1,6 @@
 // Package heddle trains one graph neural network across sites that cannot share their data.
 //
-// A Plan holds all settings of a run; Defaults makes one, ReadPlan reads one from YAML.
+// A Plan has all settings of a run; Defaults makes one, ReadPlan reads one from YAML.
 //
 //   - Train trains over the parts of a graph, with a peer for each part in this process.
 //   - Join takes part in a run on several machines, as one of the plan's members.
@@ -10,12 +10,12 @@
 //
 // A run reports what happens as Events and returns a Result: the model, its metrics and the bytes
 // that were sent. Faults of a plan or of data are of type *InputError; all other errors are faults
-// of the run, of which those of type *comm.PeerError name the peer.
+// of the run. Errors of type *comm.PeerError name the peer.
 package heddle
 
 import "github.com/heddle-gnn/heddle/plan"
 
-// Plan holds the settings of a run, on which all sites agree, and its members. Package plan
+// Plan has the settings of a run, on which all sites agree, and its members. Package plan
 // declares it.
 type Plan = plan.Plan
 

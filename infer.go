@@ -51,15 +51,15 @@ type Inference struct {
 	Predictions             // for the site's own nodes, by rank of its shard
 	Hidden      mat.Dense   // [Owned × H] the rows that the model's last linear map reads (infer.Run)
 	Metric      eval.Metric // of the test nodes
-	Test        float64     // over those of all sites, in [0, 1]; NaN: there are none
+	Test        float64     // over all sites' test nodes, in [0, 1]; NaN if there are none
 	Bound       float64     // how far Test, if it is AUC or AP, is off at most
 	Tested      int64       // labelled test nodes of all sites
 	Sent        Traffic     // by this site
 }
 
 // Infer computes, as one of p's members, predictions of m for the nodes of the site's shard, with the rows of
-// neighbours at other sites. All members call it with the same model file, of which card is the rest: the peers compare
-// their fingerprints when they connect, and shards must be of one partition. Nothing is trained. What a site sends is
+// neighbours at other sites. All members call it with the same model file; card is the rest of that file. The peers
+// compare their fingerprints when they connect, and shards must be of one partition. Nothing is trained. A site sends
 // what disclosure.OfModel lists; a site with a policy needs an approval of InferenceText.
 //
 // The error is an *InputError if plan, model, shard or gate is at fault, and a *comm.PeerError if another peer is.
@@ -89,10 +89,10 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 	return out, nil
 }
 
-// Recommend finds, as one of p's members, the k best new links of each of some nodes of the site's shard by m, a model
-// of links, under a relation, or under each that the model knows where it is empty. The other ends are nodes of all
-// sites or, where p draws pairs from near nodes, the site's own nodes and their neighbours: their owners send the rows
-// that the decoder reads. All members call it as Infer, with a plan of task links; a site may want no links.
+// Recommend finds, as one of p's members, the k best new links of each of some nodes of the site's shard. m is a model
+// of links. An empty relation means each that the model knows. The other ends are nodes of all sites or, if p takes
+// pairs from near nodes, the site's own nodes and their neighbours: their owners send the rows that the decoder reads.
+// All members call it as Infer, with a plan of links; a site may want no links.
 func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile.Card, nodes []int32, relation string,
 	k int) (all []links.NewLink, sent Traffic, err error) {
 	if !p.Task.Links() {
@@ -120,8 +120,8 @@ func modelled(m *nn.Model, own *shard.Shard) error {
 	return shard.Sound(own)
 }
 
-// apply calls do in a session in which the members of p apply m, and returns what this one sent. Another fault is
-// reported with those of the plan.
+// apply calls do in a session in which the members of p apply m, and returns what this one sent. It reports fault with
+// the plan's faults.
 func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card modelfile.Card, fault error,
 	do func(context.Context, infer.Config, *session.Session) error) (sent Traffic, err error) {
 	q, c, err := p.Inference(m, card)

@@ -30,17 +30,15 @@ type Site struct {
 	OnModel func(*Result) error // called once, when the model is final but others may need this peer; may be nil
 }
 
-// Join takes part, as one of p's members, in a run on several machines, and returns when the model
-// is final. The identity in s says which member this is. With Site.State the run
-// survives failures of peers. The error is an *InputError if the plan, the shard or the gate is at
-// fault, and a *comm.PeerError if another peer is.
+// Join takes part, as one of p's members, in a run on several machines, and returns when the model is final. The
+// identity in s determines which member this is. With Site.State the run survives failures of peers. The error is an
+// *InputError if the plan, the shard or the gate is at fault, and a *comm.PeerError if another peer is.
 //
-// Result.Own has predictions for the site's own nodes, computed with the rows of neighbours at other
-// sites. Predict, with the model and the site's part only, does not use those rows.
+// Result.Own has predictions for the site's own nodes, computed with the rows of neighbours at other sites. Predict,
+// with the model and the site's part only, does not use those rows.
 //
-// Of a plan with several Runs the result is that of the run that validates best. Their checkpoints are
-// in directories seed-N of Site.State. Site.OnModel is called for each run that validates better than
-// those before it.
+// If a plan has several Runs, the result is the run that validates best. Their checkpoints are in directories seed-N of
+// Site.State. Site.OnModel is called for each run that validates better than those before it.
 func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
@@ -110,24 +108,24 @@ func (s Site) runs(ctx context.Context, p Plan, at *session.Session) (best *Resu
 	return best, nil
 }
 
-// ahead reports whether r validates better than the best run so far; nil: there is none.
+// ahead reports whether r validates better than the best run so far (nil = none).
 func (r *Result) ahead(best *Result) bool {
 	return best == nil || r.Metric.Gain(r.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(r.Val)
 }
 
 // JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other
-// sites, as on phones; all members of p call it, in place of heddle match. Before they train they exchange how many
+// sites, as on phones; all members of p call it, instead of heddle match. Before they train they exchange how many
 // nodes each has, and a digest of its part. All graphs must have as many features and the same classes.
 //
-// dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs to this run
-// alone: JoinGraph with the same dir, in this process or another, continues with that part; g may be nil. s.Shard and
+// dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs only to this
+// run: JoinGraph with the same dir, in this process or another, continues with that part; g may be nil. s.Shard and
 // s.State are not read.
 //
-// Where p has leaves, and does not list this peer, it takes part as one: it sends shares of its part of each sum to the
+// If p has leaves, and does not list this peer, it takes part as a leaf: it sends shares of its part of each sum to the
 // sites, shows them s.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps the
-// name by which they know it in this run, and g must be given each time: JoinGraph with the same dir fetches the sums
-// that it has missed and goes on; one that closed without it stays without it. The error wraps leaf.ErrNotAdmitted if a
-// site turns it away.
+// name that identifies it to them in this run, and g must be given each time: JoinGraph with the same dir fetches the
+// sums that it has missed and goes on; a sum that closed without it stays without it. The error wraps
+// leaf.ErrNotAdmitted if a site turns it away.
 func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) (*Result, error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil && p.ClassMeans.Leaves > 0 {
@@ -143,8 +141,8 @@ func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) 
 		if err == nil || ctx.Err() != nil || !otherStep(err) || time.Now().After(until) {
 			return r, err
 		}
-		// Some members exchange numbers of nodes, while others did and train. Of these, whoever has no checkpoint yet
-		// begins anew: one of the former was stopped before it had written its part.
+		// Some members exchange numbers of nodes, while others did and train. A member of the former without a
+		// checkpoint begins anew: it was stopped before it had written its part.
 		held, err := (&checkpoint.Store{Dir: s.State}).List()
 		if err != nil {
 			return nil, input(err)
@@ -230,7 +228,7 @@ func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir 
 	})
 }
 
-// joinLeaf is JoinGraph of a leaf. dir keeps the name by which the sites know it in this run, and nothing else.
+// joinLeaf is JoinGraph for a leaf. dir keeps the name that identifies it to the sites in this run, and nothing else.
 func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) (*Result, error) {
 	if g == nil {
 		return nil, input(errors.New("a leaf needs a graph"))

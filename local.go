@@ -73,7 +73,7 @@ func applies(m *nn.Model, g *graph.Graph) error {
 		return cmp.Or(err, errNoGraph)
 	}
 	whole := *g
-	if whole.Split == nil { // a graph of which nothing was used for training
+	if whole.Split == nil { // a graph that was not used for training
 		whole.Split = make([]graph.Split, g.N())
 	}
 	return whole.Valid()
@@ -85,7 +85,7 @@ type Local struct {
 	Shards  []*shard.Shard // by rank, as Split makes them
 	Init    *Initial       // what training starts from; nil unless Plan.Init names it
 	Embed   bool           // whether the result has hidden rows
-	State   string         // directory of checkpoints, from which the run continues; empty: none are kept
+	State   string         // directory of checkpoints, from which the run continues (empty = none are kept)
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
 	Ledger  dp.Ledger      // of what runs spent of the shards' edges; without Path none is kept
 }
@@ -147,7 +147,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 		}
 		one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(l.Shards[r]), init: l.Init,
 			embed: l.Embed}
-		if r == 0 { // the parts together are one data set, of which each edge is released once
+		if r == 0 { // the parts together are one data set, whose edges are each released once
 			at.Spend, at.Event = spend, l.OnEvent
 		}
 		results[r], err = one.train(ctx, at, state, nil)
@@ -173,7 +173,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 
 func (l Local) stateOf(rank int) string { return filepath.Join(l.State, fmt.Sprintf("peer-%d", rank)) }
 
-// Interrupted reports whether State holds checkpoints from which Train would continue.
+// Interrupted reports whether State has checkpoints from which Train would continue.
 func (l Local) Interrupted() (bool, error) {
 	if l.State == "" {
 		return false, nil
@@ -190,7 +190,7 @@ func (l Local) Interrupted() (bool, error) {
 	return false, nil
 }
 
-// loopback returns where peers of one process listen; nil: they are connected in memory.
+// loopback returns where peers of one process listen, nil if they are connected in memory.
 func loopback(p Plan) []string {
 	if p.Transport == "memory" {
 		return nil
@@ -198,8 +198,8 @@ func loopback(p Plan) []string {
 	return plan.Addresses(p.Carrier, "/ip4/127.0.0.1", 0)
 }
 
-// Groups connects size peers of this process, in memory or over loopback as p's Transport says, and
-// calls do for each with its group, all at the same time. The first error ends ctx for all.
+// Groups connects size peers of this process, in memory or over loopback according to p's Transport, and calls do for
+// each with its group, all at the same time. The first error ends ctx for all.
 func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *comm.Group) error) error {
 	network, err := netsim.ParseLink(p.Link, size)
 	if err != nil {

@@ -35,7 +35,7 @@ type peer struct {
 	init    *Initial // (nil = random parameters)
 	embed   bool     // hidden rows are kept
 	publish int      // figures.Exchange's
-	members []string // names of all sites by rank; nil: they have none
+	members []string // names of all sites by rank (nil = they have none)
 	phone   bool     // which measures no figures
 
 	method train.Method      // by plan
@@ -108,8 +108,8 @@ func (p *peer) sent(t *train.Trained) comm.Counts {
 	return t.Sent.Plus(p.final.Used())
 }
 
-// configure makes the method of p's plan. If the features of all sites decide on the norm, it is that of the last
-// connection until the sites have met.
+// configure makes the method of p's plan. If the features of all sites decide on the norm, the last connection's norm
+// is used until the sites have met.
 func (p *peer) configure(ctx context.Context, s *session.Session) (err error) {
 	if p.init != nil && p.plan.RowNorm == plan.Auto {
 		p.plan.RowNorm = p.init.rowNorm()
@@ -188,7 +188,7 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 	return r, nil
 }
 
-// measured adds to r predictions of own nodes, and what they are worth.
+// measured adds to r predictions of own nodes, and their figures.
 func (p *peer) measured(r *Result, t *train.Trained) error {
 	if p.phone {
 		r.Own = []Predictions{infer.PredictionsOf(t.Model, t.Logits).By(r.Card)}
@@ -212,7 +212,7 @@ func (p *peer) measured(r *Result, t *train.Trained) error {
 	return nil
 }
 
-// Initial is a model from whose parameters training starts: what a file holds whose SHA-256 Plan.Init is.
+// Initial is a model from whose parameters training starts: the content of a file whose SHA-256 is Plan.Init.
 type Initial struct {
 	Model *nn.Model
 	Card  modelfile.Card
@@ -224,8 +224,8 @@ func (i *Initial) Fingerprint() (string, error) {
 	return hex.EncodeToString(print[:]), err
 }
 
-// checkPlan returns why training by p over own cannot start from i, which may be nil; nil: it can, or p does not ask
-// for it.
+// checkPlan returns why training by p over own cannot start from i, which may be nil. It returns nil if it can, or if p
+// does not ask for it.
 func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 	switch {
 	case p.Gradient().Init == "" && i != nil:

@@ -29,7 +29,7 @@ type Result struct {
 	train.Result // stages and bytes as this peer, or peer 0 of a local run, saw them
 
 	Model  *nn.Model
-	Card   modelfile.Card // what the model file says of the run: the same at every peer
+	Card   modelfile.Card // the model file's record of the run: the same at every peer
 	Config any            // of the trainer: retexo.Config, classmeans.Config, fullbatch.Config or minibatch.Config
 	Metric eval.Metric
 	Val    float64 // metric of the validation nodes; NaN: there are none
@@ -39,10 +39,10 @@ type Result struct {
 
 	Rounds int // reductions of updates, or epochs, of all stages
 
-	Seconds float64 // in sessions, interruptions left out; of a local run those of its slowest peer
+	Seconds float64 // in sessions, without interruptions; of the slowest peer in a local run
 	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
 
-	// Figures say what the predictions are worth, beside a baseline and with intervals. nil: the run was stopped early,
+	// Figures measure the predictions, next to a baseline and with intervals. It is nil if the run was stopped early,
 	// or a peer failed between the end of training and these sums.
 	Figures *figures.Figures
 
@@ -51,23 +51,23 @@ type Result struct {
 	Own []Predictions
 
 	// Hidden has, by rank, the rows of the same nodes that the model's last linear map reads (infer.Run), [Owned × H];
-	// empty unless Embed of Site or Local asked for them, or where this process has not computed them.
+	// empty unless Embed of Site or Local asked for them and this process has computed them.
 	Hidden []mat.Dense
 
-	// Links say where links that were held out rank; nil: nodes have labels, or this process has not ranked them.
+	// Links are the ranks of held-out links; nil if nodes have labels, or this process has not ranked them.
 	Links *links.Ranked
 
 	Peers   []Traffic     // of this process, by rank
-	Members []string      // names of all peers by rank; nil: they have none
+	Members []string      // names of all peers by rank (nil = they have none)
 	Load    netsim.Load   // largest load of any peer of this process on the network
-	Link    *netsim.Table // network that was simulated; nil: none
+	Link    *netsim.Table // network that was simulated (nil = none)
 
 	Sums    plan.SumTerms // who sees what of the sums over the peers
-	Privacy *dp.Statement // what the run kept private, and how; nil: nothing
+	Privacy *dp.Statement // what the run kept private, and how (nil = nothing)
 
-	Plan Plan // by which the model was trained
+	Plan Plan // with which the model was trained
 
-	// of a plan with several, by seed, this one among them, the others without hidden rows; nil: there was one
+	// if the plan has several: by seed, this one among them, the others without hidden rows (nil = one run)
 	Runs []*Result
 
 	// nodes that validate, and test nodes, of each peer of this process that has their logits
@@ -105,9 +105,9 @@ func (r *Result) Total() (sum Traffic) {
 	return sum
 }
 
-// Validated returns the validation metric by which plans compare. It is Val, but where logits were moved to the
-// classes' shares of all nodes: validation nodes that were drawn by class have other shares, and say less of them after
-// the move than before.
+// Validated returns the validation metric for comparing plans. It is Val, unless logits were moved to the classes'
+// shares of all nodes: validation nodes that were sampled by class have other shares, and predict less about the plan
+// after the move than before.
 func (r *Result) Validated() float64 {
 	if before := bestOf([]train.StageResult{r.Final()}); r.Metric == "accuracy" && before > r.Val {
 		return before
@@ -247,7 +247,7 @@ func (r *Result) keeps(s dp.Statement) (err error) {
 	return err
 }
 
-// finite is x for a model card, whose figures are numbers: 0 where there was nothing to measure.
+// finite is x for a model card, whose figures are numbers: 0 if nothing was measured.
 func finite(x float64) float64 {
 	if math.IsNaN(x) {
 		return 0
