@@ -97,7 +97,7 @@ func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile
 	k int) (all []links.NewLink, sent Traffic, err error) {
 	if !p.Task.Links() {
 		return nil, sent,
-			input(fmt.Errorf("the plan must be of task links (got %s): it says which rows travel", p.Task))
+			input(fmt.Errorf("the plan's task must be links (got %s): the plan decides which rows are sent", p.Task))
 	}
 	if err := modelled(m, s.Shard); err != nil {
 		return nil, sent, input(err)

@@ -115,7 +115,7 @@ func TestInitRefused(t *testing.T) {
 		{func(l *Local, _ *Result) { l.Init = nil }, "must be given (--init)"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = "" }, "the plan must name the model file"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = strings.Repeat("0", 64) },
-			"must be that of SHA-256 000000"},
+			"must have SHA-256 000000"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = "model.safetensors" }, "64 hexadecimal digits"},
 		{func(_ *Local, r *Result) {
 			r.Card.Encoding = []byte(encoding)

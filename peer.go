@@ -94,7 +94,8 @@ func (p *peer) connected(ctx context.Context, s *session.Session) (*train.Traine
 	if told := p.final.Told(); told != nil {
 		text = fmt.Sprintf("figures, and this site's own: %s %.0f %% over %d test nodes or more", p.final.Metric,
 			100*told.Metric, told.Rows)
-		s.Note(Event{Kind: train.Note, Text: "the other sites were told " + strings.TrimPrefix(text, "figures, and ")})
+		s.Note(Event{Kind: train.Note, Text: "this site sent the others its figures: " +
+			strings.TrimPrefix(text, "figures, and this site's own: ")})
 	}
 	s.Note(Event{Kind: train.Trace, Text: text, Sent: p.sent(t)})
 	return t, nil
@@ -244,7 +245,7 @@ func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 		return err
 	}
 	if print != p.Gradient().Init {
-		return fmt.Errorf("the model file that training starts from must be that of SHA-256 %s (got %s)",
+		return fmt.Errorf("the model file that training starts from must have SHA-256 %s (got %s)",
 			p.Gradient().Init, print)
 	}
 	return errors.Join(modelfile.SameClasses(i.Card.Classes, own.Labels.Names),

@@ -26,7 +26,7 @@ func Advice(p plan.Plan, own *shard.Shard) (advice []string) {
 	}
 	if own.Typed.Count() > 0 && !conv.Typed {
 		advice = append(advice, fmt.Sprintf("the %d relations of the edges of %s are taken for one: "+
-			"method full-batch with model rgcn tells them apart", own.Typed.Count(), own.Name))
+			"method full-batch with model rgcn distinguishes them", own.Typed.Count(), own.Name))
 	}
 	if _, bare := own.X.Numbers(); bare && int64(f) == own.Nodes && own.Parts > 1 && p.Method == plan.FullBatch &&
 		p.FullBatch.Encoder.Kind == "raw" && !p.Task.Links() {

@@ -390,7 +390,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	q, errs = p.sound()
 	if g := q.Gradient(); q.learned() > 0 {
 		if t.Kind == graph.Links {
-			errs.add("encoder must be raw for task links (got %s): a model file, by which links are recommended, "+
+			errs.add("encoder must be raw for task links (got %s): a model file, which recommends links, "+
 				"has no learned row of a node", q.Encoder())
 		} else if q.FullBatch.LabelInputs != 0 || g.Solver == "sgd" {
 			errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)",

@@ -63,7 +63,7 @@ func (p Plan) checkCollecting(errs *faults) {
 			errs.add("member %d: leaf_addresses: %w", r, err)
 		}
 		if r < n && len(m.LeafAddresses) == 0 {
-			errs.add("leaf_addresses must be those of the first %d members (%s has none)", n, m.Name)
+			errs.add("the first %d members must have leaf_addresses (%s has none)", n, m.Name)
 		}
 	}
 	switch {
@@ -71,7 +71,7 @@ func (p Plan) checkCollecting(errs *faults) {
 		errs.add("phones need 2 to %d members with leaf_addresses, which collect their shares (got %d)", mostCollecting,
 			n)
 	case p.ClassMeans.Leaves == 0 && n > 0:
-		errs.add("leaf_addresses apply only with phones above 0 (got those of %d members)", n)
+		errs.add("leaf_addresses apply only with phones above 0 (%d members have some)", n)
 	}
 }
 
@@ -101,7 +101,7 @@ func (p *Plan) CollectLeaves(port int) error {
 		}
 		for _, a := range all {
 			if slices.Contains(p.Addresses(), a) {
-				return fmt.Errorf("%s: its address for leaves must not be that of a member (got %s)", m.Name, a)
+				return fmt.Errorf("%s: its address for leaves must not be a member's (got %s)", m.Name, a)
 			}
 		}
 		p.Members[r].LeafAddresses = all

@@ -46,7 +46,7 @@ func TestCollectLeaves(t *testing.T) {
 		t.Errorf("with leaves there are %d random features and class_target %s (%v), must be 0 and labels", c.Random,
 			c.Target, err)
 	}
-	if err := p.CollectLeaves(4001); err == nil || !strings.Contains(err.Error(), "must not be that of a member") {
+	if err := p.CollectLeaves(4001); err == nil || !strings.Contains(err.Error(), "must not be a member's") {
 		t.Errorf("the port of members for leaves: %v", err)
 	}
 }
@@ -74,7 +74,8 @@ func TestFaultsOfLeaves(t *testing.T) {
 	p := withLeaves(t, 3, "")
 	p.Members[1].LeafAddresses, p.Members[2].LeafAddresses = []string{"/ip4/10.0.0.1/udp/1/quic-v1"},
 		[]string{"/ip4/10.0.0.1/udp/2/quic-v1"}
-	if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "first 2 members (m0 has none)") ||
+	if err := p.Validate(); err == nil ||
+		!strings.Contains(err.Error(), "the first 2 members must have leaf_addresses (m0 has none)") ||
 		!strings.Contains(err.Error(), "only with phones above 0") {
 		t.Errorf("members that collect are not the first, and there are no leaves: %v", err)
 	}

@@ -50,7 +50,7 @@ func (p Plan) linkwise(t task) (retexo.LinkConfig, error) {
 	}
 	l := p.LayerWise
 	refuse(l.LocalSteps > 1, "local_steps must be 1", l.LocalSteps,
-		"each round draws new pairs, of which all peers' gradients are summed")
+		"each round samples new pairs, and sums all peers' gradients for them")
 	refuse(!l.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
 	refuse(l.Updates != "float32", "updates must be float32", l.Updates, "gradients are summed exactly")
 	c := retexo.LinkConfig{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}

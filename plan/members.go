@@ -105,7 +105,7 @@ func (p *Plan) AddMembers(texts []string, port int) error {
 			}
 			m.Addresses = Addresses(p.Carrier, host, own)
 			if slices.ContainsFunc(p.Addresses(), func(a string) bool { return slices.Contains(m.Addresses, a) }) {
-				errs.add("%s: its address must not be that of another member (got %s)", name, m.Addresses[0])
+				errs.add("%s: its address must not be another member's (got %s)", name, m.Addresses[0])
 			}
 		}
 		p.Members = append(p.Members, m)

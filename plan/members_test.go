@@ -36,7 +36,7 @@ func TestAddMembers(t *testing.T) {
 		{texts: []string{"a=X@a/tcp/1"}, fault: `(got "a/tcp/1")`},
 		{texts: []string{"a=X@h", "b=Y@h"}, port: 65535, fault: "b: its port must be below 65536 (got 65536)"},
 		{texts: []string{"a=X@h:4001", "b=Y@h"}, port: 4001,
-			fault: "b: its address must not be that of another member (got /dns/h/udp/4001/quic-v1)"},
+			fault: "b: its address must not be another member's (got /dns/h/udp/4001/quic-v1)"},
 		{texts: []string{"a"}, fault: `a peer must be NAME=ID, NAME=ID@HOST or NAME=ID@HOST:PORT (got "a")`},
 	} {
 		p := Plan{Carrier: "quic"}

@@ -37,6 +37,7 @@ func (t *Trainer) learnFrom() {
 	}
 }
 
+// project computes the closed form's logits and, unless the model starts from another one, the components.
 func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 	enc, x := t.model.Encoder, t.input
 	if c := t.config.Classes; c != nil {

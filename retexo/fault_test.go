@@ -58,7 +58,7 @@ func TestPlansMustAgree(t *testing.T) {
 			}
 			return plain
 		}, shards, "has another plan"},
-		{"partition", func(int) Config { return plain }, foreign, "holds a shard of another partition"},
+		{"partition", func(int) Config { return plain }, foreign, "has a shard of another partition"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r, errs := trainOver(within(t), test.config, test.shards, netsim.New(3, netsim.Config{}).Transports(), nil)
@@ -295,7 +295,7 @@ func TestSyncGivesUp(t *testing.T) {
 		on(tr, train.Resync, func(_ train.Event) { spoil() })
 	})
 	if err == nil ||
-		!strings.Contains(err.Error(), "parameters of peer 1 still differ from those of peer 0 after 3 syncs") {
+		!strings.Contains(err.Error(), "parameters of peer 1 still differ from peer 0's after 3 syncs") {
 		t.Error(err)
 	}
 }

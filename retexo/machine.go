@@ -250,8 +250,8 @@ func (m *machine) judge(e event) ready {
 // sync asks for peer from's parameters, since another's differ, and gives up if that does not help.
 func (m *machine) sync(from, peer int) (ready, error) {
 	if m.synced++; m.synced > 3 {
-		return ready{}, fmt.Errorf("stage %d, round %d: parameters of peer %d still differ from those of peer "+
-			"%d after %d syncs", m.at.Stage, m.at.Round, peer, from, m.synced-1)
+		return ready{}, fmt.Errorf("stage %d, round %d: parameters of peer %d still differ from peer %d's "+
+			"after %d syncs", m.at.Stage, m.at.Round, peer, from, m.synced-1)
 	}
 	return do(work{Kind: doSync, Stage: m.at.Stage, Round: m.at.Round, From: from, Peer: peer}), nil
 }

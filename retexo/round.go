@@ -68,6 +68,7 @@ func (t *Trainer) beginStage(k int) error {
 	return nil
 }
 
+// round sums the peers' updates and losses of a round, with the validation metric of the state before it if w.Eval.
 func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
@@ -222,6 +223,7 @@ func (t *Trainer) held(w work) [][]float32 {
 	return all
 }
 
+// evaluate sums the validation metric of the stage's current parameters.
 func (t *Trainer) evaluate(ctx context.Context, w work, e *event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err

@@ -174,7 +174,7 @@ func (k *keeper) met(t comm.Transport) comm.Transport {
 			members = append(members, r)
 			if r != k.terms.Rank {
 				k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
-					Rows: int64(len(k.own.Boundary[r])), Text: "rows are those of this site's nodes that the peer " +
+					Rows: int64(len(k.own.Boundary[r])), Text: "the rows of this site's nodes that the peer " +
 						"may be sent, once for each layer and hop"})
 			}
 		}

@@ -116,7 +116,7 @@ func (p Participant) Decide(all []Greeting) (d Decision, err error) {
 			return d, fmt.Errorf("peer %d has another plan: its fingerprint is %x, ours %x", r, g.Config[:6],
 				p.Config[:6])
 		case g.Partition != p.Partition:
-			return d, fmt.Errorf("peer %d holds a shard of another partition: its fingerprint is %x, ours %x", r,
+			return d, fmt.Errorf("peer %d has a shard of another partition: its fingerprint is %x, ours %x", r,
 				g.Partition[:6], p.Partition[:6])
 		}
 	}

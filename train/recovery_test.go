@@ -173,10 +173,10 @@ func TestDecide(t *testing.T) {
 		return all
 	}
 	for want, spoil := range map[string]func(*Greeting){
-		"peer 1 takes itself for rank 2 of 3":            func(g *Greeting) { g.Rank = 2 },
-		"peer 1 takes itself for rank 1 of 4":            func(g *Greeting) { g.Size = 4 },
-		"peer 1 has another plan":                        func(g *Greeting) { g.Config[0]++ },
-		"peer 1 holds a shard of another partition: its": func(g *Greeting) { g.Partition[0]++ },
+		"peer 1 takes itself for rank 2 of 3":          func(g *Greeting) { g.Rank = 2 },
+		"peer 1 takes itself for rank 1 of 4":          func(g *Greeting) { g.Size = 4 },
+		"peer 1 has another plan":                      func(g *Greeting) { g.Config[0]++ },
+		"peer 1 has a shard of another partition: its": func(g *Greeting) { g.Partition[0]++ },
 	} {
 		all := alike()
 		spoil(&all[1])

@@ -15,7 +15,7 @@ var processCases = []fieldCase{
 			`port is in use.*--listen|--listen.*port is in use`, "is not among the 2 listed")
 		c.run(1, "met north --wait 3s", `south, 12D3KooW\w+\): [^\n]*127\.0\.0\.1`)
 		c.run(2, "heddle plan --out twice.yaml {north=$(cat north.id),south=$(cat south.id)}@127.0.0.1:4001",
-			"south: its address must not be that of another member|port.*another member")
+			"south: its address must not be another member's|port.*another member")
 		c.run(0, `sed 's,^seed: .*,seed: 7,' plan.yaml > other.yaml
 			met south --plan other.yaml --wait 10s > south.log 2>&1 &
 			met north --wait 10s; wait; cat south.log`,

@@ -71,7 +71,7 @@ func TestRepeatInit(t *testing.T) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, 2, []string{"must be that of SHA-256"}, again...)
+	refuse(t, 2, []string{"must have SHA-256"}, again...)
 	if err := os.Remove(at("old", "model.safetensors")); err != nil {
 		t.Fatal(err)
 	}
