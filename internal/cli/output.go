@@ -178,7 +178,10 @@ func (out Output) own() error {
 // Check makes the directories and checks that they are writable, so that a run does not fail at its
 // end.
 func (out Output) Check() error {
-	return errors.Join(WritableDir(out.Dir), out.own(), Writable(out.JSON), CheckEmbeddings(out.Rows, out.Pages))
+	if err := WritableDir(out.Dir); err != nil {
+		return err
+	}
+	return errors.Join(out.own(), Writable(out.JSON), CheckEmbeddings(out.Rows, out.Pages))
 }
 
 // name gives the parts of a local run the names of the sites that they are of.
