@@ -17,7 +17,7 @@ import (
 type Trial struct {
 	Name    string
 	Plan    Plan
-	Alone   bool        // each site trains a model of its own, on its own nodes and the edges between them
+	Alone   bool        // each site trains its own model, on its own nodes and the edges between them
 	Pooled  bool        // one peer has all nodes and edges, whatever the plan has
 	OnEvent func(Event) // receives the events of the trial's first peer, one at a time; may be nil
 }
@@ -28,8 +28,8 @@ type Outcome struct {
 	Test    float64   // metric of the plan over the test nodes of all sites, in [0, 1]; NaN: there are none
 	Sent    Traffic   // bytes that all sites sent (0 = nothing is sent)
 	Seconds float64   // of training, wall clock
-	Runs    []*Result // one; of sites that train alone one for each, by rank
-	// of sites that train alone: why one could not, and then its run is nil and its nodes are not in Test
+	Runs    []*Result // one; if sites train by themselves, one for each, by rank
+	// if sites train by themselves: why one could not; then its run is nil and its nodes are not in Test
 	Faults []error
 }
 

@@ -221,7 +221,7 @@ func TestOneRunAState(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = l.Train(t.Context())
-	want := l.State + " must be the directory of one peer alone (got one in use"
+	want := l.State + " must be the directory of only one peer (got one in use"
 	if input := (*InputError)(nil); !errors.As(err, &input) || !strings.Contains(err.Error(), want) {
 		t.Errorf("beside another run: %v", err)
 	}

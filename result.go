@@ -212,7 +212,7 @@ func (r *Result) exact() {
 	}
 }
 
-// Warnings returns what whoever reads the result must know first: only one class is predicted, the metric is not better
+// Warnings returns what readers of the result must know first: only one class is predicted, the metric is not better
 // than the baseline, there are no figures, or a layer before the last one validated better and KeepLast took the last.
 func (r *Result) Warnings() (all []string) {
 	if r.Figures != nil {

@@ -17,7 +17,7 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Lock(dir); err == nil ||
-		!strings.Contains(err.Error(), "must be the directory of one peer alone (got one in use by another process)") {
+		!strings.Contains(err.Error(), "must be the directory of only one peer (got one in use by another process)") {
 		t.Errorf("locked twice: %v", err)
 	}
 	s := &Store{Dir: dir}

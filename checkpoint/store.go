@@ -16,10 +16,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Store keeps the states of one peer's run in a directory of its own: one file a state, the two
-// newest, and notes that outlive them. It is not safe for concurrent use, nor for two processes.
+// Store keeps the states of one peer's run in its own directory: one file a state, the two newest, and notes that
+// outlive them. It is not safe for concurrent use, nor for two processes.
 type Store struct {
-	Dir string  // made at the first Save, for its owner alone: states may hold rows of features
+	Dir string  // made at the first Save, only for its owner: states may include rows of features
 	on  disk.FS // (nil = the machine's)
 }
 
@@ -267,7 +267,7 @@ func Lock(dir string) (release func(), err error) {
 	}
 	release, err = disk.Lock(filepath.Join(dir, ".lock"), false)
 	if errors.Is(err, disk.ErrLocked) {
-		return nil, fmt.Errorf("%s must be the directory of one peer alone (got one %w)", dir, err)
+		return nil, fmt.Errorf("%s must be the directory of only one peer (got one %w)", dir, err)
 	}
 	if err != nil {
 		return func() {}, nil

@@ -306,8 +306,8 @@ func (c Config) ofFew(s *closed.Layout) {
 	s.Rounds = min(s.Rounds, s.Alone+max(most/s.MapWidth(s.Alone, c.Classes), 1))
 }
 
-// AsksForEdges reports whether the peers sum how many of them have edges to nodes of others: rounding of rows is for
-// these alone. Columns of nodes without features are rounded anyway, and private edges are in no sum.
+// AsksForEdges reports whether the peers sum how many of them have edges to nodes of others: only then are rows
+// rounded. Columns of nodes without features are rounded anyway, and private edges are in no sum.
 func (c Config) AsksForEdges(peers int) bool {
 	return peers > 1 && c.Adjacent == 0 && c.Epsilon == 0 && c.Layout().Rounded()
 }

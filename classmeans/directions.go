@@ -22,9 +22,9 @@ const (
 	perDirection = 10
 )
 
-// withDirections returns the map u of round r with its directions behind it, or these alone. A direction is what of the
-// features of a node's neighbours explains the residual that the rounds before leave of its label: the weights of a
-// ridge regression on the means of the features over neighbours at the same site, so that no row is sent for it.
+// withDirections returns the map u of round r followed by its directions, or only these. A direction is the part of a
+// node's neighbours' features that explains the label's residual after earlier rounds: the weights of a ridge
+// regression on the means of the features over neighbours at the same site, so that no row is sent for it.
 func (t *Trainer) withDirections(ctx context.Context, r int, u mat.Dense) (mat.Dense, error) {
 	spec := t.model.Closed.Spec
 	if spec.Directions == 0 || r < spec.Alone {

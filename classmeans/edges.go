@@ -26,7 +26,7 @@ func (t *Trainer) withoutEdges() {
 	t.model.Spec.Closed = spec
 }
 
-// statisticsCountLimit is the limit of the counts beside the column statistics.
+// statisticsCountLimit is the limit of the counts that are sent with the column statistics.
 func (t *Trainer) statisticsCountLimit(i int) comm.Limit {
 	if i > 0 {
 		return comm.Limit{What: "the number of peers with edges to others", Least: 0, Most: float64(t.shard.Parts - 1)}

@@ -52,7 +52,7 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 	}
 	if sums == "float32" || spec.OwnFeatures > 0 {
 		l.Sum("column statistics", statistics, 1, 2*features, asked)
-	} else { // rare columns are small beside frequent ones
+	} else { // rare columns are small compared with frequent ones
 		l.Fixed("column statistics", statistics, 1, 2*features, 2, asked, asked, "int16")
 	}
 	if c.Exchange != "halo" && c.Hops > 0 {

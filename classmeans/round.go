@@ -58,8 +58,8 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	if t.At.BestRound == r {
 		t.scales, t.margin = found.scales, found.margin
 	}
-	// Private rounds spend their privacy budget as planned, and rounds Alone lead to the rounds with hops: all of them
-	// are run.
+	// Private rounds spend their privacy budget as planned, and rounds of own features lead to the rounds with hops:
+	// all of them are run.
 	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
 		goOn = true
 	}

@@ -292,7 +292,7 @@ func (t *Trainer) statistics(ctx context.Context) error {
 	}
 	if c.Bits = t.bits(); t.model.Closed.Own != nil {
 		c.Bits = 0 // what all features are divided by
-	} else if c.Bits > 0 { // rare columns are small beside frequent ones
+	} else if c.Bits > 0 { // rare columns are small compared with frequent ones
 		c.Bits, c.Columns = max(c.Bits, 16), own.Cols
 	}
 	sums, err := t.Reducer.Reduce(ctx, c)

@@ -51,7 +51,7 @@ type Line struct {
 	Kind        train.Content
 	Format      string // of the numbers
 	Times       int64
-	Least, Most int64 // numbers each time: of a node, or of a sum, whole numbers beside them included
+	Least, Most int64 // numbers each time: of a node, or of a sum, including its whole numbers
 	Sum         int64 // numbers over all times
 }
 
@@ -77,7 +77,7 @@ func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*
 	d := &Disclosure{Plan: q, Reads: make([]int, own.Parts)}
 	if m.Decoder != nil {
 		if !p.Task.Links() {
-			return nil, fmt.Errorf("the plan must be of task links, as the model is (got %s)", p.Task)
+			return nil, fmt.Errorf("the plan's task must be links, as the model's is (got %s)", p.Task)
 		}
 		d.reach(p, own)
 	} else {
@@ -196,7 +196,7 @@ func rough(p plan.Plan) bool {
 // what leaves them, rounds must not depend on the links of others.
 func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	if len(p.Members) > 0 {
-		return 0, errors.New("round_steps must be at least 1 for task links by method mini-batch with members " +
+		return 0, errors.New("round_steps must be at least 1 for the links task by method mini-batch with members " +
 			"(got 0): how many steps an epoch has depends on links of the other sites")
 	}
 	c, err := p.Links(own)

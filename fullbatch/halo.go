@@ -339,6 +339,7 @@ func (o *queue) release(i int) {
 	o.held--
 }
 
+// clear gives back the memory of all gradients that are left, after a failure too.
 func (o *queue) clear() {
 	for i, b := range o.of {
 		if b != nil {

@@ -8,7 +8,7 @@ import (
 // StepMemory is how many bytes a worker needs for a step, besides parameters, the shard and the buffers of the
 // transport.
 type StepMemory struct {
-	Tape  tape.Memory // of its own nodes: inversely proportional to the number of workers
+	Tape  tape.Memory // for own nodes: inversely proportional to the number of workers
 	Halo  int64       // peak of halo rows and of their gradients
 	First int64       // of the features of the halo, or of their aggregate, kept for the run
 	Edges int64       // of the step's edges

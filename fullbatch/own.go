@@ -104,18 +104,21 @@ func (o *ownRows) zeroGrad() {
 	}
 }
 
+// stepRows makes an optimiser step with the gradient times scale.
 func (o *ownRows) stepRows(scale, lr float32) {
 	if o != nil {
 		o.opt.Step(o.table, o.grad, scale, lr)
 	}
 }
 
+// keepBest copies the rows of an epoch that validates best so far.
 func (o *ownRows) keepBest() {
 	if o != nil {
 		o.best.CopyFrom(o.table)
 	}
 }
 
+// takeBest restores the rows of the best epoch.
 func (o *ownRows) takeBest() {
 	if o != nil {
 		o.table.CopyFrom(o.best)

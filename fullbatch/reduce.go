@@ -30,8 +30,8 @@ func sumCounts(ctx context.Context, r comm.Reducer, id comm.ReduceID, n []int64)
 	return err
 }
 
-// bucket is the least number of gradients that are summed at once: a megabyte, beside which the two trips of a sum cost
-// little.
+// bucket is the least number of gradients that are summed at once: a megabyte, for which the latency of the two trips
+// matters little.
 const bucket = 1 << 18
 
 // reduction adds up the workers' gradients during the backward pass: gradients of the last layers are summed once they
@@ -54,7 +54,7 @@ type reduction struct {
 }
 
 // reduction begins the sums of a step, whose loss is this worker's. All is summed at the end, through r, unless r is
-// the group itself, which then has a second group beside it (comm.Group.Dup).
+// the group itself, which then has a second group for earlier sums (comm.Group.Dup).
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
 	s := &reduction{t: t, r: r, hi: len(t.Params.Grad), work: make(chan *comm.Contribution, len(t.units)),
 		done: make(chan error, 1)}

@@ -253,8 +253,7 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 	return metric, loss, err
 }
 
-// evaluate reports the best state over the whole graph; with one worker as whoever uses the model will compute it, to
-// the last bit.
+// evaluate reports the best state over the whole graph; with one worker, as inference computes it, to the last bit.
 func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	a := *t.full
 	a.plain = t.shard.Parts == 1

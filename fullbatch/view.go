@@ -345,7 +345,7 @@ type graphView struct {
 	beside graph.Features // features and their sums over some hops, which a model of them sees instead
 	z      graph.Features // the first layer's aggregate, where that never changes
 	covers *train.Covers  // of units that compute all nodes (nil = not yet agreed)
-	plain  bool           // the first layer is computed as whoever uses the model will, to the last bit
+	plain  bool           // the first layer is computed as in inference, to the last bit
 }
 
 // rowsOf returns the rows of the destinations dst in g, which has one for each relation of the

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
-// mostColumns is how many classes may have columns beside components: each round of class means has regressions of 5·C
+// mostColumns is how many classes may have columns next to components: each round of class means has regressions of 5·C
 // columns more than the one before.
 const mostColumns = 50
 

@@ -34,7 +34,7 @@ type task struct {
 	Relations int      // of typed edges
 	Edges     int      // columns of edges
 
-	Links []string // of task links: names of the relations that are predicted
+	Links []string // for models of links: names of the relations that are predicted
 	fault error    // of these
 }
 
@@ -390,7 +390,7 @@ func (p Plan) joint(t task) (q Plan, spec nn.Spec, errs faults) {
 	q, errs = p.sound()
 	if g := q.Gradient(); q.learned() > 0 {
 		if t.Kind == graph.Links {
-			errs.add("encoder must be raw for task links (got %s): a model file, which recommends links, "+
+			errs.add("encoder must be raw for the links task (got %s): a model file, which recommends links, "+
 				"has no learned row of a node", q.Encoder())
 		} else if q.FullBatch.LabelInputs != 0 || g.Solver == "sgd" {
 			errs.add("label_inputs must be 0 and solver adam or adamw with encoder embedding (got %g and %s)",

@@ -34,7 +34,7 @@ func (ask Plan) Usual() (p Plan) {
 	case ClassMeans:
 		p.Rows, p.ClassMeans.Sums = "int8", Auto // docs/adr/0040-rounds-of-class-means.md
 		if ask.ClassMeans.Epsilon > 0 || ask.ClassMeans.Leaves > 0 {
-			p.ClassMeans.Hops = 2 // each hop has noise of its own, or is another message of a phone
+			p.ClassMeans.Hops = 2 // each hop has its own noise, or is another message of a phone
 		}
 	case LayerWise:
 		if conv, _ := nn.ConvolutionNamed(g.Model); conv.Undropped {

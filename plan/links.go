@@ -45,13 +45,13 @@ func (p Plan) linkwise(t task) (retexo.LinkConfig, error) {
 	errs := faults{err}
 	refuse := func(bad bool, name string, got any, why string) {
 		if bad {
-			errs.add("%s for task links with method layer-wise (got %v): %s", name, got, why)
+			errs.add("%s for links with method layer-wise (got %v): %s", name, got, why)
 		}
 	}
 	l := p.LayerWise
 	refuse(l.LocalSteps > 1, "local_steps must be 1", l.LocalSteps,
 		"each round samples new pairs, and sums all peers' gradients for them")
-	refuse(!l.KeepLast, "keep_last must be true", false, "a decoder is kept for the last layer alone")
+	refuse(!l.KeepLast, "keep_last must be true", false, "only the last layer's decoder is kept")
 	refuse(l.Updates != "float32", "updates must be float32", l.Updates, "gradients are summed exactly")
 	c := retexo.LinkConfig{Config: of.Config, PCAPasses: of.PCAPasses, Sums: of.Sums}
 	c.Schedule.Total = l.Rounds

@@ -29,7 +29,7 @@ import (
 //	bounds   interval of a number, of a duration or of each number of a list
 //	when     conditions under which a run reads the setting, as "solver=sgd encoder=pca"; all must
 //	         be met, else only the default is accepted. The values of model are traits; one of them is
-//	         enough. A name alone means that this setting is neither zero nor empty. An embedded
+//	         enough. Only a name means that this setting is neither zero nor empty. An embedded
 //	         struct may have it for all its settings. Settings that a method lacks set no condition
 //	only     the command that takes it: train (all peers in one process) or join (one peer)
 //	local    true: sites may differ in it
@@ -206,7 +206,7 @@ type LayerWiseSection struct {
 	// keeps fewer if there are fewer. With +classes also the logits of three rounds of class means, if each node has
 	// one of at most 50 classes and inductive is false. The last one, mlp, is a hidden layer that is trained first.
 	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" choices:"raw, mlp, pca:K, pca:K+classes" rule:"policy.encoders" help:"encoding of a node's features"`
-	// What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
+	// What a layer passes to the next one: its hidden rows, or its own head's class logits.
 	LayerOutput string `yaml:"layer_output" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
 	Gradient
 	// Optimizer steps between two sums. 1 gives the model of training on pooled data.

@@ -406,8 +406,7 @@ type faults []error
 
 func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Errorf(format, args...)) }
 
-// sound returns p with the default in place of each setting that is at fault by itself, and these
-// faults.
+// sound returns p with the default instead of each setting that is at fault by itself, and these faults.
 func (p Plan) sound() (Plan, faults) {
 	usual := p.Usual()
 	var errs faults

@@ -24,7 +24,7 @@ import (
 //
 // Before a layer trains, each owner sends to the peers with an edge from a node what the layer reads to compute the
 // node's row: the node's input and its aggregate. Both stay as they are while the layer trains, so that a peer computes
-// the rows of the halo by itself in every round, and scores the pairs of its own nodes with each other and with the
+// the rows of the halo by itself in every round, and scores the pairs of own nodes with each other and with the
 // halo: after that exchange only gradients are summed.
 type LinkConfig struct {
 	train.Config
@@ -42,13 +42,13 @@ func (c LinkConfig) Validate() error {
 	fault(!c.Links.Near,
 		"negatives_from must be near with method layer-wise (got all): only rows of boundary nodes are sent")
 	fault(c.Spec.Encoder.Kind != "raw" && c.Spec.Encoder.Kind != "pca",
-		"encoder must be raw or pca for task links with method layer-wise (got %s): the rows of the halo must be "+
+		"encoder must be raw or pca for links with method layer-wise (got %s): the rows of the halo must be "+
 			"known before a layer trains", c.Spec.Encoder.Kind)
 	fault(c.Spec.Encoder.Kind == "pca" && c.PCAPasses < 1, "pca_passes must be at least 1 (got %d)", c.PCAPasses)
 	fault(comm.SumBits(c.Sums) < 0, "sums must be auto, int16, int8 or empty (got %q)", c.Sums)
-	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for task links with method layer-wise (got %s)",
+	fault(c.Spec.LayerOutput != nn.Hidden, "layer_output must be hidden for links with method layer-wise (got %s)",
 		c.Spec.LayerOutput)
-	fault(c.Exchange == "cover", "exchange must be halo or auto for task links with method layer-wise (got cover): "+
+	fault(c.Exchange == "cover", "exchange must be halo or auto for links with method layer-wise (got cover): "+
 		"a link needs the row of the node itself")
 	fault(c.Spec.BatchNormed(),
 		"batch_norm must be off: its statistics would need the rows of all peers; use norm (of each row)")
@@ -56,7 +56,7 @@ func (c LinkConfig) Validate() error {
 	for i, l := range c.Spec.Layers {
 		conv, ok := nn.ConvolutionNamed(l.Conv)
 		fault(ok && !(conv.LayerWise && conv.Sum),
-			"model must be gcn, sage, sage-sum or gin for task links with method layer-wise (got %s in layers[%d]): "+
+			"model must be gcn, sage, sage-sum or gin for links with method layer-wise (got %s in layers[%d]): "+
 				"the row of another peer's node must follow from its input and one sum", l.Conv, i)
 	}
 	return errors.Join(errs...)
@@ -88,8 +88,8 @@ type LinkTrainer struct {
 	infer  *tape.Tape // of validation
 }
 
-// linkLayer is one in training. All but the last are trained under a head and a decoder of their own, which the model
-// goes without.
+// linkLayer is a layer in training. All but the last are trained with their own head and decoder, which the model does
+// without.
 type linkLayer struct {
 	*nn.Layer
 	head    tape.Operator // (nil = none)
@@ -109,7 +109,7 @@ func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 		return nil, err
 	}
 	if _, numbers := s.X.Numbers(); numbers && int64(s.X.Cols()) == s.Nodes && s.Owned > 0 && s.Parts > 1 {
-		return nil, fmt.Errorf("nodes of %s must have features for task links with method layer-wise: without them a "+
+		return nil, fmt.Errorf("nodes of %s must have features for links with method layer-wise: without them a "+
 			"node's aggregate is the list of its neighbours, and it would be sent; use method full-batch", s.Name)
 	}
 	base := c.Config

@@ -83,7 +83,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 	params, trained := int64(0), layer.Params()
 	if layer.Head != nil {
 		trained = append(trained, layer.Head.Params()...)
-	} else if k < len(c.Spec.Layers) { // a head of its own while it trains
+	} else if k < len(c.Spec.Layers) { // its own head while it trains
 		params = int64(layer.Spec.Out+1) * classes
 	}
 	params += train.NumbersOf(trained)
@@ -121,7 +121,7 @@ func (c LinkConfig) Messages(members train.Members) ([]*train.Messages, error) {
 				layer.Spec.In, true, c.Rows)
 		}
 		params += train.NumbersOf(layer.Params())
-		if k < len(m.Layers)-1 { // a head of its own while it trains
+		if k < len(m.Layers)-1 { // its own head while it trains
 			params += int64((layer.Spec.Out + 1) * c.Spec.Classes)
 		}
 		l.Sum(ofGradient, "gradients of "+name, int64(c.Rounds), params, 2*eval.RealLen)

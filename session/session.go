@@ -161,7 +161,7 @@ func (s *Session) patience(ctx context.Context, err error) (time.Duration, error
 	if at.Rank >= 0 && at.Rank < len(s.Names) {
 		text = fmt.Sprintf("waiting for %s, which failed", s.Names[at.Rank])
 	}
-	// Whoever is to blame has a moment to notice, and a fault that comes at once does not spin.
+	// The peer at fault has a moment to notice, and a fault that comes at once does not spin.
 	s.pause = min(max(2*s.pause, time.Second), mostPause)
 	if s.phone == nil {
 		s.pause = time.Second

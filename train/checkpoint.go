@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Checkpoint is a Snapshot with what this peer alone has of it.
+// Checkpoint is a Snapshot with this peer's own state.
 type Checkpoint struct {
 	Snapshot
 	Sent comm.Counts // by this peer so far

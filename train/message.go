@@ -35,7 +35,7 @@ type Message struct {
 	asks    bool  // it names rows and edges of the reader's, as many as there are
 	most    int64 // rows that all peers together read at most, each time (0 = all that they read)
 	payload int64 // bytes of a row, or of a part
-	head    int64 // bytes to each other peer beside them, each time
+	head    int64 // bytes besides them to each other peer, each time
 }
 
 // Messages are all that a peer of a run may send, in order, if no patience ends a stage early and no peer fails. Times
@@ -61,7 +61,7 @@ const (
 type Members struct {
 	Peers  int
 	Nodes  int64 // of the whole graph
-	Train  int64 // of them, those that may be training nodes; of task links, links that train, each at both ends
+	Train  int64 // of them, possible training nodes; in models of links, links that train, each at both ends
 	Secure bool  // their sums are (package secagg)
 	Phones bool  // their sums have parts of phones (package leaf)
 	Cuts   bool  // thresholds are chosen by the validation nodes
@@ -124,8 +124,8 @@ func (l *Messages) Count(name, what string, times, counts, wide int64) {
 		payload: comm.CountBytes(counts, wide, bits, l.Peers), head: framesOfSum*comm.HeaderLen + statement})
 }
 
-// Fixed adds sums of numbers in columns, or parts, that have a grid each, in a format of fixed point (float32: of
-// none), and of whole numbers beside them, some of them wide.
+// Fixed adds sums of numbers in columns, or parts, each with a grid, in a fixed-point format (float32 = no grid), and
+// sums of whole numbers, some of them wide.
 func (l *Messages) Fixed(name, what string, times, numbers, columns, counts, wide int64, format string) {
 	bits, whole := bitsOf[format], comm.CountBytes(counts, wide, comm.CountBits(l.Nodes), l.Peers)
 	if format == "float32" && !l.Secure {
@@ -183,7 +183,7 @@ func (l *Messages) AddOwners() {
 		payload: 11, head: 2*comm.HeaderLen + 8})
 }
 
-// Publish adds bytes that a peer may send of itself, beside a sum.
+// Publish adds bytes that a peer may send about itself, besides sums.
 func (l *Messages) Publish(name, what string, bytes int64) {
 	l.add(Message{Name: name, What: what, Kind: Sums, Times: 1, head: comm.HeaderLen + bytes})
 }

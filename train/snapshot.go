@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// Snapshot is what all members of a run hold alike between two rounds: a checkpoint has it, and whoever lacks it
-// fetches it. There are no rows in it.
+// Snapshot is what all members of a run have alike between two rounds: a checkpoint has it, and members without it
+// fetch it. There are no rows in it.
 type Snapshot struct {
 	At      Position
 	Labels  []float64   // label counts of all peers: labels.Counts.Sums

@@ -402,7 +402,7 @@ func TestResumeOfAnotherRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused("must be the directory of one peer alone (got one in use", "--data", other)
+	refused("must be the directory of only one peer (got one in use", "--data", other)
 	release()
 	away := filepath.Join(t.TempDir(), "model")
 	link := filepath.Join(out, "model.safetensors")

@@ -50,14 +50,13 @@ func ParseHead(s string) (Head, error) {
 	return h, nil
 }
 
-// The head beside a file is a line of one size, so that one write in place replaces it. It is
-// written after the file's line is on disk, and so is never ahead of it: at most one line behind,
-// after a crash.
+// The head of a file is a line of one size, so that one write in place replaces it. It is written after the file's line
+// is on disk, and so is never ahead of it: at most one line behind, after a crash.
 const headSize = 20 + 1 + 64 + 1
 
 func (h Head) encode() []byte { return fmt.Appendf(nil, "%020d %s\n", h.Seq, h.Hash) }
 
-// HeadFile is the name of the file beside a chain that has its head.
+// HeadFile is the name of the file, next to a chain, that has its head.
 func HeadFile(path string) string { return path + ".head" }
 
 func readHead(path string) (Head, error) {
@@ -97,9 +96,8 @@ type File struct {
 // ErrEnd reports that a chain does not end at the head in its head file.
 var ErrEnd = errors.New("records are missing or were changed")
 
-// Open opens the chain at path, or begins one. Beside it lie path.head and path.lock. A chain whose end
-// does not agree with its head is refused. torn is half a line that a crash left at the end, which is cut
-// off.
+// Open opens the chain at path, or begins one. Next to it are path.head and path.lock. A chain whose end does not agree
+// with its head is refused. torn is half a line that a crash left at the end, which Open cuts off.
 func Open(on disk.FS, path string, parse Parse) (_ *File, torn []byte, err error) {
 	f := &File{}
 	defer func() {

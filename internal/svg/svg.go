@@ -186,7 +186,7 @@ func (p *Plot) Mark(s Shape, color string, radius float64, points ...Point) {
 	})
 }
 
-// Text draws a text beside a point; anchor is start, middle or end.
+// Text draws a text next to a point; anchor is start, middle or end.
 func (p *Plot) Text(at Point, dx, dy float64, anchor, text string) {
 	p.reach(at)
 	p.drawn = append(p.drawn, func(f *frame) {

@@ -232,7 +232,7 @@ class Settings(TypedDict, total=False):
     layer_output: Literal["hidden", "logits"]
     """What a layer passes to the next.
 
-    What a layer passes to the next one: its hidden rows, or the class logits of a head of its own.
+    What a layer passes to the next one: its hidden rows, or its own head's class logits.
     """
 
     model: Literal["appnp", "gat", "gatv2", "gcn", "gin", "gine", "mlp", "rgat", "rgcn", "rsage", "sage", "sage-pool", "sage-sum", "sign"]

@@ -47,7 +47,7 @@ type sums struct {
 	Told []Published `json:"told,omitempty"` // figures of single sites, this one's among them
 }
 
-// note is the name under which sums are kept beside checkpoints.
+// note is the name under which sums are kept next to checkpoints.
 const note = "figures"
 
 // What the reductions are of.

@@ -55,7 +55,7 @@ type Figures struct {
 	Units     []graph.Unit  `json:"units,omitempty"`
 	Val       Set           `json:"val"`
 	Test      Set           `json:"test"`
-	Sites     []SiteFigures `json:"sites,omitempty"`     // of this process: of a local run all, else this site alone
+	Sites     []SiteFigures `json:"sites,omitempty"`     // of this process: all of a local run, else only this one
 	Published []Published   `json:"published,omitempty"` // of other sites, which publish theirs
 	Told      *Published    `json:"told,omitempty"`      // what this site sent the others about itself (nil = nothing)
 
@@ -79,7 +79,7 @@ type Set struct {
 	Metric Value `json:"metric"` // the run's
 	Low    Value `json:"low"`    // bootstrap interval of 95 % of the metric
 	High   Value `json:"high"`   //
-	// the metric of whoever predicts the majority class, or the mean of the training nodes
+	// the metric of always predicting the majority class, or the mean of the training nodes
 	Baseline Value `json:"baseline"`
 	// [label][predicted] nodes; nil if there are more than 50 classes, or a node may have several
 	Confusion [][]int64 `json:"confusion,omitempty"`
@@ -366,7 +366,7 @@ func (s *Set) Exactly(m eval.Metric, all ...eval.Scored) {
 	}
 }
 
-// measured returns the figures of a table but for the baseline.
+// measured returns the figures of a table except the baseline.
 func measured(t *eval.Table, metric eval.Metric, l graph.Labels, seed uint64) Set {
 	if l.Kind() == graph.Numbers {
 		return numbers(t, metric, l, seed)
@@ -476,7 +476,7 @@ func (f *Figures) rare() (all []string) {
 	return all
 }
 
-// Warnings returns what whoever reads the figures must know first.
+// Warnings returns what readers of the figures must know first.
 func (f *Figures) Warnings() (all []string) {
 	if len(f.Untrained) > 0 {
 		all = append(all, fmt.Sprintf("no training node has a class that the data have, so the model "+

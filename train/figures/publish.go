@@ -150,7 +150,7 @@ func readPublished(b []byte) (p Published, err error) {
 	return Published{Rows: fewNodes * int64(binary.LittleEndian.Uint32(b)), Metric: float64(b[4]) / 100}, nil
 }
 
-// The result is what this site has sent the others of its own figures (nil = nothing).
+// The result is what this site has sent the others about itself (nil = nothing).
 func (e *Exchange) Told() *Published {
 	if e.sums == nil {
 		return nil

@@ -91,7 +91,7 @@ func (k Joint) off(n Normal) float64 {
 	return eps + k.Apart*max(1/least, math.Sqrt2/math.Sqrt(k.Weight*least), 1/math.Sqrt(target*least))
 }
 
-// small is the length of a column, squared, that is left out: beside Apart, or since float32 has no digits for it.
+// small is the squared length at which a column is left out: compared with Apart, or with the last digit of a float32.
 func (k Joint) small() float64 { return 16*k.Apart + 1e-30 }
 
 // Check returns an error that is comm.ErrRefused unless n, of all peers, less own, of this one, may be the normal

@@ -14,7 +14,7 @@ type Pool struct {
 	nodes [][]int64 // [T] global IDs of each type, ascending
 }
 
-// NewPool returns the pool of nodes of these types, by global ID; out, in place of a type, leaves a node out.
+// NewPool returns the pool of nodes of these types, by global ID; a node whose type is out is left out.
 func NewPool(kind []uint8, types int, in func(id int64) bool) *Pool {
 	p := &Pool{kind: kind, nodes: make([][]int64, max(types, 1))}
 	for id, t := range kind {

@@ -58,8 +58,8 @@ func (c *Config) Check(of train.Config) error {
 		c != nil, of.Spec.Decoder != nil)
 	if c != nil {
 		errs = append(errs, c.Validate())
-		fault(of.Inductive, "inductive must be false for task links (got true): edges are held out, not nodes")
-		fault(of.Balanced, "balanced must be false for task links (got true): links have no classes")
+		fault(of.Inductive, "inductive must be false for the links task (got true): edges are held out, not nodes")
+		fault(of.Balanced, "balanced must be false for the links task (got true): links have no classes")
 	}
 	return errors.Join(errs...)
 }

@@ -14,7 +14,7 @@ type Ranked struct {
 	Common     *eval.Ranks `json:"common_neighbours,omitempty"`
 	AdamicAdar *eval.Ranks `json:"adamic_adar,omitempty"`
 	Relations  []Ranked    `json:"relations,omitempty"` // of all sites, if there are several relations
-	Sites      []Ranked    `json:"sites,omitempty"`     // of this process, by rank: of the links of their own nodes
+	Sites      []Ranked    `json:"sites,omitempty"`     // of this process, by rank: of their nodes' links
 }
 
 // NewRanked returns the figures of a model for relations of these names, as one site measured them.

@@ -52,7 +52,7 @@ func BothWays(g *graph.Graph) *graph.Graph {
 	return h
 }
 
-// Linked makes spec that of a model of links of these relations, whose rows have 8 columns, with a decoder.
+// Linked makes spec a model of links of these relations, whose rows have 8 columns, with a decoder.
 func Linked(spec *nn.Spec, decoder string, relations ...string) {
 	spec.Layers = slices.Clone(spec.Layers)
 	spec.Layers[len(spec.Layers)-1].Out = 8

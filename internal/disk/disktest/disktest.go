@@ -188,18 +188,17 @@ type inode struct {
 	pending []call
 }
 
-// state is what a disk holds: durable names, and those changes of names that no SyncDir followed.
+// state is the content of a disk: durable names, and changes of names that no SyncDir followed.
 type state struct {
 	files   map[int]*inode
-	names   map[string]int // 0: a directory
+	names   map[string]int // (0 = a directory)
 	pending []call
 }
 
-// Cut makes dir what the recorder's root may be when power fails after the first n calls. What was
-// synced is there. Of the rest, where draw is 0 nothing is, where it is 1 everything, and else what
-// a seed draws: a call that changed names took place or did not, those before it notwithstanding; a
-// write arrived or did not, by sectors of 512 bytes, and where a later one made the file longer
-// there are zeros.
+// Cut makes dir what the recorder's root may be when power fails after the first n calls. It has what was synced. With
+// draw 0 it has nothing else, with draw 1 everything. With any other draw, a random generator seeded by it decides: a
+// call that changed names took place or did not, even if earlier ones did not; a write arrived or did not, by sectors
+// of 512 bytes, and if a later one made the file longer there are zeros.
 func (r *Recorder) Cut(dir string, n int, draw uint64) error {
 	s := state{files: map[int]*inode{}, names: map[string]int{".": 0}}
 	for _, c := range r.calls[:n] {
@@ -329,7 +328,7 @@ type Failing struct {
 	calls int
 }
 
-// Reached says whether the call that fails was made.
+// Reached reports whether the call that fails was made.
 func (d *Failing) Reached() bool { return d.calls > d.At }
 
 func (d *Failing) next() error {
