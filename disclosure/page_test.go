@@ -31,23 +31,21 @@ not have, or that is wider, in another format or more frequent. With ~leaf_edges
   ~negatives_from: all~, any site can read any row. A site may request sums of several rows instead; two sums that
   differ by a node reveal its row.
 - **Sums** go to every site as a total. Secure sums, the default for 3 to 64 sites, hide each site's part unless all
-  others pool what they know. In clear sums the first site sees each part, or each site a chunk of long ones. With two
-  sites the total less one part is the other part.
-- **Control** messages have fingerprints, positions, digests and timings. Parameters follow if digests differ, and the
-  texts of both plans if plans differ.
+  others pool what they know. In clear sums another site sees it. With two sites the total less one part is the other.
+- **Control** messages have fingerprints, positions, digests and timings; parameters or plans if these differ.
 
-Names are not sent in a run. Labels are sent only by ~label_inputs~ and ~correct_smooth~. Predictions stay, except with
-~correct_smooth~. After a failure the same numbers may be sent twice.
+Names are not sent in a run. Labels are sent only by ~label_inputs~ and ~correct_smooth~, predictions only by the
+latter. After a failure the same numbers may be sent twice.
 
 ## Before a run
 
-~heddle partition~ shows one machine everything. With ~heddle match~ each site makes its own part. Before it connects it
-prints what it sends (~--dry-run~ stops there):
+~heddle partition~ shows one machine everything. With ~heddle match~ each site makes its own part, and first prints what
+it sends (~--dry-run~ stops there):
 
 - to all: names and kinds of columns, classes and relations, and **texts of categories that 10 of its nodes have**
   (~min_text_count~);
-- to all: sums over each column, which are **its own figures** of a type that only this site has;
 - to all: numbers of nodes, edges, splits and halo rows, and a digest;
+- to all: sums over each column, which are **its own figures** of a type that only this site has;
 - to the owner of the other end of each edge **the name of its end there**, later the edge.
 
 A site can learn whether a name is a node elsewhere. The audit log counts questions; above ten unknown names
@@ -72,24 +70,22 @@ A site can learn whether a name is a node elsewhere. The audit log counts questi
 
 ## The lists
 
-One of three sites with 5 classes and 100 features sends these. Rows, in *italics*, have numbers of a node, sums numbers
-of a part; × is how often at most. A numeric target has sums of targets instead of label counts.
+One of three sites with 5 classes and 100 features sends these, with how many numbers and how often at most (×). Rows
+are in *italics*. A numeric target has sums of targets instead of label counts.
 `
 	pageTail = `
 ## Other messages
 
 - ~heddle predict --plan~ sends rows once more, label counts if the model reads labels, and counts of the test metric.
-  All sites must have the same model file, since a false one could reveal more.
 - With ~phones~ all totals go to the phones, too. With ~leaf_edges~ sites and phones get sums of the rows of their
-  nodes' neighbours. Only the site's own table ~edges~ bounds these.
+  nodes' neighbours.
 - With ~site_figures~ in its policy (20 or more) a site publishes its own rounded test metric.
-- The network sees addresses, times and sizes. Heddle connects only to addresses of plan and roster.
+- The network sees addresses, times and sizes.
 
 ## What stays
 
-Every site has the model file and can query it ([what stays](../explanation/privacy.md#what-stays-afterwards)). Nothing
-limits membership inference. Without features, means show how many training nodes of a class are near each node: with
-its edges, the label follows.
+Every site has the model file and can query it ([what stays](../explanation/privacy.md#what-stays-afterwards)). Without
+features, means show how many training nodes of a class are near each node: with its edges, the label follows.
 `
 )
 
@@ -225,7 +221,7 @@ func TestWhatLeavesPage(t *testing.T) {
 	b := bytes.NewBufferString(strings.ReplaceAll(pageHead, "~", "`"))
 	b.WriteString("\n### Several methods\n\nBefore training, in it, and of the final model: by class means (C), " +
 		"layer-wise (L), full batch (F) and\nmini-batch (M). Sizes are for the first of them.\n\n" +
-		"| message | numbers | reveals | by |\n|---|---|---|---|\n")
+		"| message | reveals | by |\n|---|---|---|\n")
 	known := map[string]bool{}
 	for _, table := range tables {
 		for _, m := range table {
@@ -246,16 +242,25 @@ func TestWhatLeavesPage(t *testing.T) {
 			} else if len(all) == len(listed) {
 				by = "all"
 			}
-			fmt.Fprintf(b, "| %s | %s | %s | %s |\n", m.name(), m.size(), m.reveals(t), strings.TrimSpace(by))
+			fmt.Fprintf(b, "| %s%s | %s | %s |\n", m.name(), m.size(), m.reveals(t), strings.TrimSpace(by))
 		}
 	}
 	for k, section := range listed {
-		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| message | numbers | reveals |\n|---|---|---|\n", section.title,
+		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| reveals | messages |\n|---|---|\n", section.title,
 			section.intro)
+		var words []string // in the order of the first message of each
+		of := map[string][]string{}
 		for _, m := range tables[k] {
 			if !known[m.key()] {
-				fmt.Fprintf(b, "| %s | %s | %s |\n", m.name(), m.size(), m.reveals(t))
+				word := m.reveals(t)
+				if of[word] == nil {
+					words = append(words, word)
+				}
+				of[word] = append(of[word], m.name()+m.size())
 			}
+		}
+		for _, word := range words {
+			fmt.Fprintf(b, "| %s | %s |\n", word, strings.Join(of[word], ";<br> "))
 		}
 	}
 	b.WriteString(strings.ReplaceAll(pageTail, "~", "`"))
@@ -288,15 +293,15 @@ func (m listedMessage) name() string {
 	return name
 }
 
-// size is how many numbers are sent each time, in which format, and how often if more than once.
+// size is how many numbers are sent each time, in which format, and how often if more than once; empty as needed.
 func (m listedMessage) size() (text string) {
 	switch {
 	case m.most == 0:
-		text = "as needed"
+		return ""
 	case m.least < m.most:
-		text = fmt.Sprintf("%d–%d %s", m.least, m.most, m.Format)
+		text = fmt.Sprintf(": %d–%d %s", m.least, m.most, m.Format)
 	default:
-		text = fmt.Sprintf("%d %s", m.most, m.Format)
+		text = fmt.Sprintf(": %d %s", m.most, m.Format)
 	}
 	if m.Times > 1 {
 		text += fmt.Sprintf(" × %d", m.Times)

@@ -38,34 +38,33 @@ import (
 //	rule     rules for a site's policy, or the roster, to judge it (admission.Refusal); all settings are shown
 //	         before a person approves the plan
 //
-// The first sentence of a field's comment defines it. What follows is below the tables of docs/reference/settings.md,
-// which have the help.
+// The first sentence of a field's comment defines it. The rest of its paragraph is below the tables of
+// docs/reference/settings.md, which have the help.
 type Plan struct {
-	// How the model is trained. class-means sends sums and a short row of each boundary node, and solves the model in
-	// closed form. layer-wise trains layer after layer and sends boundary rows once a layer. full-batch trains all
-	// layers at once, with the same result for any number of peers. mini-batch trains on sampled batches. The last two
-	// are for the machines of one owner: boundary rows are sent in every epoch.
+	// How the model is trained. class-means solves it in closed form, layer-wise trains layer after layer, full-batch
+	// all layers at once, mini-batch on sampled batches. The last two are for the machines of one owner: boundary rows
+	// are sent in every epoch.
+	//
+	// class-means sends sums and a short row of each boundary node, layer-wise boundary rows once a layer.
 	Method string `yaml:"method" default:"class-means" rule:"policy.methods" help:"way to train"`
 	// Every random choice follows from the seed, except the noise of epsilon.
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. auto takes the labels
 	// of the data set; classification makes its numbers classes, regression makes them targets. links:RELATION,…
-	// predicts only these relations, each as NAME with the reverse "NAME (inverse)", or as NAME=REVERSE. Edges that are
-	// held out are taken out of the reverse as well. Without a method, links are learned by layer-wise.
+	// predicts only these relations, each as NAME with the reverse "NAME (inverse)", or as NAME=REVERSE. Without a
+	// method, links are learned by layer-wise.
 	Task Task `yaml:"task" default:"auto" help:"what is predicted (auto, classification, regression, links)"`
 	// Norm that divides each node's features before training. l1 is the sum of absolute values, l2 the Euclidean
 	// length. auto is none for a numeric target. With class-means it is else l2, or with up to 64 columns whichever
-	// validates better. With other methods it is l2 for more than 64 columns without a value below 0. Most nodes must
-	// then have two or more values other than 0, in at most half of the columns; a sum over the sites counts them. With
-	// init it is the norm of the model file.
+	// validates better. With other methods it is l2 for more than 64 columns without a value below 0. Most nodes
+	// must then have two or more values other than 0, in at most half of the columns. With init it is the model file's.
 	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// The class of two that average precision, the threshold and all other figures of one class are of. By default it
 	// is the class of fewer training nodes at all sites, or the second one if both have as many.
 	Positive string `yaml:"positive" default:"" help:"positive class of two (default: the rarer)"`
 	// What the threshold between two classes is chosen for, on the validation nodes. f1, recall@precision=P or
-	// precision@recall=R, of the positive class, reached on the validation nodes. P and R are the least accepted. If
-	// nodes have several classes, each class has its own threshold. By default the more probable class is predicted, or
-	// each class that is more probable than not.
+	// precision@recall=R, of the positive class, with at least P or R. If nodes have several classes, each class has
+	// its own threshold. By default the more probable class is predicted, or each class that is more probable than not.
 	Threshold string `yaml:"threshold" default:"" help:"objective for choosing the decision threshold"`
 	// What a training label of a class counts in the loss, as CLASS=WEIGHT. balanced weights each class by the inverse
 	// of its fraction of the training labels. Other classes count 1. If nodes have several classes it is the weight of
@@ -75,10 +74,11 @@ type Plan struct {
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"train without validation and test nodes"`
 	// Metric with which the validation nodes choose the best model. The default is accuracy, or micro-f1 if a node may
 	// have several classes. It is auc if the rarer of two classes has under a quarter of the training labels, without
-	// phones. An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan then ends
-	// as it does without validation nodes. Classes in order take rank-mae, how many ranks a prediction is off, or qwk,
-	// the quadratic weighted kappa. They then predict the median of the probabilities. Numeric targets take r2
-	// (default), mae or rmse, links mrr (default), hits@10 or auc.
+	// phones. Classes in order take rank-mae, how many ranks a prediction is off, or qwk, the quadratic weighted kappa,
+	// and predict the median. Numeric targets take r2 (default), mae or rmse, links mrr (default), hits@10 or auc.
+	//
+	// An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan then ends as it
+	// does without validation nodes.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
 	// The settings of each method. Only Method's settings may be written, the others are zero.
@@ -153,8 +153,7 @@ type ClassMeansSection struct {
 	CoarseRows bool `yaml:"coarse_rows" to:"Coarse" experimental:"true" default:"true" help:"coarser rows of nodes with few values"`
 
 	// Differential privacy of edges (0 = no noise). Nobody who sees what leaves a site, or the model, can detect an
-	// edge better than this ε and delta allow. Each node's sum of its neighbors' rows has noise, in hops separate
-	// rounds, and nothing else is learned from edges.
+	// edge better than this ε and delta allow (docs/explanation/private-edges.md).
 	Epsilon float64 `yaml:"epsilon" to:"Epsilon" default:"0" bounds:"[0, 100]" rule:"policy.max_epsilon" help:"differential privacy of edges (0 = none)"`
 	// Probability with which the guarantee of epsilon may fail. Choose it well below one over the number of edges.
 	Delta float64 `yaml:"delta" to:"Delta" when:"epsilon" default:"1e-05" bounds:"(0, 1)" rule:"policy.max_delta" help:"probability that the guarantee of epsilon fails"`
@@ -193,9 +192,11 @@ type Federation struct {
 	Sums string `yaml:"sums" to:"Sums" when:"encoder=pca" experimental:"true" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class that sends a mean"`
-	// Whether sums over the peers are secure. Each pair of peers hides its parts by masks that cancel in the sum, so
-	// nobody sees a single part. With auto they are secure from 3 peers on; 64 is the most. With two, each peer sees
-	// the other's part in any case. Keys come from X25519 and ML-KEM-768.
+	// Whether sums over the peers are secure. With auto they are from 3 peers on; 64 is the most. With two, each peer
+	// sees the other's part in any case.
+	//
+	// Each pair of peers hides its parts by masks that cancel in the sum, so nobody sees a single part. Keys come from
+	// X25519 and ML-KEM-768.
 	SecureSums string `yaml:"secure_sums" default:"auto" choices:"auto, on, off" rule:"policy.min_members_in_sum" help:"secure aggregation, of 3 to 64 peers"`
 }
 
@@ -217,9 +218,10 @@ type LayerWiseSection struct {
 	// Passes over the features in which encoder pca finds its components.
 	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"encoder=pca" experimental:"true" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
 	// Number format of each peer's part of a round's sum. Integers of 16, 8 or 4 bits are on a grid that the peers
-	// agree on first. What rounding leaves out, a peer adds to its next part (error feedback; Karimireddy et al., ICML
-	// 2019). Type int8 is made for up to 8 peers and takes up to 63; int4 takes up to 7. With auto it is int8 for up to
-	// 8 peers, else int16.
+	// agree on first. Type int8 is made for up to 8 peers and
+	// takes up to 63; int4 takes up to 7. With auto it is int8 for up to 8 peers, else int16.
+	//
+	// The next part has what rounding left out: error feedback (Karimireddy et al., ICML 2019).
 	Updates string `yaml:"updates" to:"Updates" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
 	Federation
 }
@@ -351,9 +353,8 @@ type MiniBatchSection struct {
 	// In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number serves all layers;
 	// -1 takes every edge. With typed edges it is the number for each relation.
 	Fanouts []int `yaml:"fanouts" default:"10" bounds:"[-1, 1048576]" help:"sampled in-edges of a node in each hop (-1 = all)"`
-	// How the neighbours of a batch are sampled. neighbour samples the in-edges of each node separately. LABOR-0
-	// (labor) samples as many on average, by numbers that all nodes of a hop share, so that fewer distinct nodes are
-	// read.
+	// How the neighbours of a batch are sampled. neighbour samples the in-edges of each node separately, labor
+	// (LABOR-0) by numbers that all nodes of a hop share, so that fewer distinct nodes are read.
 	Sampler string `yaml:"sampler" to:"Sample.Kind" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
 	// Steps of a round (0 = an epoch). Settings that count rounds, as rounds, eval_every, patience and
 	// checkpoint_every, then count these: on a large graph a run continues from within an epoch. Batches do not depend

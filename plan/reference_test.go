@@ -53,7 +53,8 @@ func comments(t *testing.T) map[string]string {
 				if f.Tag != nil {
 					_, name, _ := strings.Cut(f.Tag.Value, `yaml:"`)
 					name, _, _ = strings.Cut(name, `"`)
-					all[spec.Name.Name+"."+name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+					text, _, _ := strings.Cut(f.Doc.Text(), "\n\n") // more is for readers of the code
+					all[spec.Name.Name+"."+name] = strings.Join(strings.Fields(text), " ")
 				}
 			}
 		}
@@ -75,10 +76,10 @@ func settingsPage(texts map[string]string) []byte {
 		"A settings file is YAML. Settings of a method are in its section, the common ones outside:\n\n" +
 		"```yaml\nmethod: layer-wise\nseed: 3\nlayer_wise:\n  rounds: 50\n  model: sage\n```\n\n")
 	wrap(&b, "", "The flag of a setting has dashes instead of underscores, as `--local-steps 4`, and overrides the "+
-		"file. A plan with a setting of another method is refused. So is one that the run does not read, unless it "+
-		"has its default. Settings in a section `experimental:` may change in any version; the comments of "+
-		"`plan.Plan` describe them. *Train* marks settings of `heddle train`, *join* settings of `peer join`, and "+
-		"*site* settings that each site chooses by itself, outside a plan with members.")
+		"file. Settings of another method are refused, and those that the run does not read. Settings in a section "+
+		"`experimental:` may change in any version; `plan.Plan` describes them. Defaults are bold or behind a "+
+		"semicolon. *Train* marks settings of `heddle train`, *join* of `peer join`, and *site* what each site "+
+		"chooses by itself, outside a plan with members.")
 	var groups []string
 	members := map[string][]sharedSetting{}
 	for _, method := range Methods() {
@@ -105,13 +106,13 @@ func settingsPage(texts map[string]string) []byte {
 		}
 	}
 	for _, title := range groups {
-		fmt.Fprintf(&b, "\n## %s\n\n| setting | values | default | what |\n|---|---|---|---|\n",
+		fmt.Fprintf(&b, "\n## %s\n\n| setting | values; default | what |\n|---|---|---|\n",
 			strings.ToUpper(title[:1])+title[1:])
 		for _, one := range members[title] {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", one.of.Name, one.values(), one.defaults(), one.meaning())
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", one.of.Name, one.choice(), one.meaning())
 		}
 		if members[title][0].of.section == "" {
-			b.WriteString("| `members` | list | none | sites, as `heddle plan` writes them, the first with part 0: " +
+			b.WriteString("| `members` | list | sites, as `heddle plan` writes them, the first with part 0: " +
 				"`name`, `id` (as `heddle init` prints it), `addresses` |\n")
 		}
 		b.WriteString("\n")
@@ -155,6 +156,20 @@ func (s Setting) declared() string {
 		of = of.Field(k).Type
 	}
 	return of.Name() + "." + s.Name
+}
+
+// choice is what a setting may be, and its default: bold in a list of values.
+func (one sharedSetting) choice() string {
+	values, usual := one.values(), one.defaults()
+	switch {
+	case usual == "none" && !slices.Contains(one.of.Choices, usual):
+		return values
+	case values == "true or false" && usual == "`false`":
+		return "true or **false**"
+	case len(one.of.Choices) > 0 && strings.Count(usual, "`") == 2 && strings.Contains(values, usual):
+		return strings.Replace(values, usual, "**"+usual+"**", 1)
+	}
+	return values + "; " + usual
 }
 
 // values is what a setting may be.

@@ -63,11 +63,9 @@ class Settings(TypedDict, total=False):
     method: Literal["class-means", "full-batch", "layer-wise", "mini-batch"]
     """Way to train.
 
-    How the model is trained. class-means sends sums and a short row of each boundary node, and
-    solves the model in closed form. layer-wise trains layer after layer and sends boundary rows once
-    a layer. full-batch trains all layers at once, with the same result for any number of peers.
-    mini-batch trains on sampled batches. The last two are for the machines of one owner: boundary
-    rows are sent in every epoch.
+    How the model is trained. class-means solves it in closed form, layer-wise trains layer after
+    layer, full-batch all layers at once, mini-batch on sampled batches. The last two are for the
+    machines of one owner: boundary rows are sent in every epoch.
     """
 
     seed: int
@@ -82,8 +80,7 @@ class Settings(TypedDict, total=False):
     What is predicted: the labels of nodes, or links, which are edges that the graph may lack. auto
     takes the labels of the data set; classification makes its numbers classes, regression makes them
     targets. links:RELATION,… predicts only these relations, each as NAME with the reverse "NAME
-    (inverse)", or as NAME=REVERSE. Edges that are held out are taken out of the reverse as well.
-    Without a method, links are learned by layer-wise.
+    (inverse)", or as NAME=REVERSE. Without a method, links are learned by layer-wise.
     """
 
     row_norm: Literal["auto", "l1", "l2", "none"]
@@ -93,8 +90,7 @@ class Settings(TypedDict, total=False):
     Euclidean length. auto is none for a numeric target. With class-means it is else l2, or with up
     to 64 columns whichever validates better. With other methods it is l2 for more than 64 columns
     without a value below 0. Most nodes must then have two or more values other than 0, in at most
-    half of the columns; a sum over the sites counts them. With init it is the norm of the model
-    file.
+    half of the columns. With init it is the model file's.
     """
 
     positive: str
@@ -109,9 +105,9 @@ class Settings(TypedDict, total=False):
     """Objective for choosing the decision threshold.
 
     What the threshold between two classes is chosen for, on the validation nodes. f1,
-    recall@precision=P or precision@recall=R, of the positive class, reached on the validation nodes.
-    P and R are the least accepted. If nodes have several classes, each class has its own threshold.
-    By default the more probable class is predicted, or each class that is more probable than not.
+    recall@precision=P or precision@recall=R, of the positive class, with at least P or R. If nodes
+    have several classes, each class has its own threshold. By default the more probable class is
+    predicted, or each class that is more probable than not.
     """
 
     class_weights: list[float]
@@ -134,11 +130,9 @@ class Settings(TypedDict, total=False):
 
     Metric with which the validation nodes choose the best model. The default is accuracy, or
     micro-f1 if a node may have several classes. It is auc if the rarer of two classes has under a
-    quarter of the training labels, without phones. An AUC is undefined, and chooses nothing, if the
-    validation nodes have one class only: the plan then ends as it does without validation nodes.
-    Classes in order take rank-mae, how many ranks a prediction is off, or qwk, the quadratic
-    weighted kappa. They then predict the median of the probabilities. Numeric targets take r2
-    (default), mae or rmse, links mrr (default), hits@10 or auc.
+    quarter of the training labels, without phones. Classes in order take rank-mae, how many ranks a
+    prediction is off, or qwk, the quadratic weighted kappa, and predict the median. Numeric targets
+    take r2 (default), mae or rmse, links mrr (default), hits@10 or auc.
     """
 
     hops: int
@@ -153,8 +147,7 @@ class Settings(TypedDict, total=False):
     """Differential privacy of edges (0 = none).
 
     Differential privacy of edges (0 = no noise). Nobody who sees what leaves a site, or the model,
-    can detect an edge better than this ε and delta allow. Each node's sum of its neighbors' rows
-    has noise, in hops separate rounds, and nothing else is learned from edges.
+    can detect an edge better than this ε and delta allow (docs/explanation/private-edges.md).
     """
 
     delta: float
@@ -173,10 +166,8 @@ class Settings(TypedDict, total=False):
     secure_sums: Literal["auto", "off", "on"]
     """Secure aggregation, of 3 to 64 peers.
 
-    Whether sums over the peers are secure. Each pair of peers hides its parts by masks that cancel
-    in the sum, so nobody sees a single part. With auto they are secure from 3 peers on; 64 is the
-    most. With two, each peer sees the other's part in any case. Keys come from X25519 and
-    ML-KEM-768.
+    Whether sums over the peers are secure. With auto they are from 3 peers on; 64 is the most. With
+    two, each peer sees the other's part in any case.
     """
 
     rows: Literal["bf16", "float32", "int4", "int8"]
@@ -364,9 +355,8 @@ class Settings(TypedDict, total=False):
     """Number format of a round's updates.
 
     Number format of each peer's part of a round's sum. Integers of 16, 8 or 4 bits are on a grid
-    that the peers agree on first. What rounding leaves out, a peer adds to its next part (error
-    feedback; Karimireddy et al., ICML 2019). Type int8 is made for up to 8 peers and takes up to 63;
-    int4 takes up to 7. With auto it is int8 for up to 8 peers, else int16.
+    that the peers agree on first. Type int8 is made for up to 8 peers and takes up to 63; int4 takes
+    up to 7. With auto it is int8 for up to 8 peers, else int16.
     """
 
     label_inputs: float
@@ -420,8 +410,8 @@ class Settings(TypedDict, total=False):
     """How batches are sampled.
 
     How the neighbours of a batch are sampled. neighbour samples the in-edges of each node
-    separately. LABOR-0 (labor) samples as many on average, by numbers that all nodes of a hop share,
-    so that fewer distinct nodes are read.
+    separately, labor (LABOR-0) by numbers that all nodes of a hop share, so that fewer distinct
+    nodes are read.
     """
 
     feature_cache: int
