@@ -97,7 +97,7 @@ func TestFaults(t *testing.T) {
 		"attest: [x]\ncohorts:\n- {name: a, most: 1, invitation: b}": {"and not both"},
 		"stay: 25h\ncohorts: []\n": {"stay must be 0s to " +
 			"24h (got 25h0m0s)", "need a cohort"},
-		"cohorts:\n- {name: a, most: 0, invitation: b}\n": {"room for at least " +
+		"cohorts:\n- {name: a, most: 0, invitation: b}\n": {"at least " +
 			"1 leaf"},
 		"cohorts:\n- {name: a, most: 1, invitation: b}\n- {name: c, most: 1, invitation: b}\n": {`it is that of "a"`},
 		"wait: 3s\n": {"phones.yaml", "wait"},
