@@ -221,7 +221,8 @@ func TestWhatLeavesPage(t *testing.T) {
 	b := bytes.NewBufferString(strings.ReplaceAll(pageHead, "~", "`"))
 	b.WriteString("\n### Several methods\n\nBefore training, in it, and of the final model: by class means (C), " +
 		"layer-wise (L), full batch (F) and\nmini-batch (M). Sizes are for the first of them.\n\n" +
-		"| message | reveals | by |\n|---|---|---|\n")
+		"| reveals | by | messages |\n|---|---|---|\n")
+	var shared messageRows
 	known := map[string]bool{}
 	for _, table := range tables {
 		for _, m := range table {
@@ -242,26 +243,20 @@ func TestWhatLeavesPage(t *testing.T) {
 			} else if len(all) == len(listed) {
 				by = "all"
 			}
-			fmt.Fprintf(b, "| %s%s | %s | %s |\n", m.name(), m.size(), m.reveals(t), strings.TrimSpace(by))
+			shared.add(m.reveals(t)+" | "+strings.TrimSpace(by), m.name()+m.size())
 		}
 	}
+	shared.write(b)
 	for k, section := range listed {
 		fmt.Fprintf(b, "\n### %s\n\n%s\n\n| reveals | messages |\n|---|---|\n", section.title,
 			section.intro)
-		var words []string // in the order of the first message of each
-		of := map[string][]string{}
+		var own messageRows
 		for _, m := range tables[k] {
 			if !known[m.key()] {
-				word := m.reveals(t)
-				if of[word] == nil {
-					words = append(words, word)
-				}
-				of[word] = append(of[word], m.name()+m.size())
+				own.add(m.reveals(t), m.name()+m.size())
 			}
 		}
-		for _, word := range words {
-			fmt.Fprintf(b, "| %s | %s |\n", word, strings.Join(of[word], ";<br> "))
-		}
+		own.write(b)
 	}
 	b.WriteString(strings.ReplaceAll(pageTail, "~", "`"))
 	const page = "../docs/reference/what-leaves.md"
@@ -273,6 +268,31 @@ func TestWhatLeavesPage(t *testing.T) {
 	if held, err := os.ReadFile(page); err != nil || !bytes.Equal(held, b.Bytes()) {
 		t.Errorf("%s must be what the lists have: HEDDLE_WRITE=1 go test -run TestWhatLeavesPage ./disclosure (%v)",
 			page, err)
+	}
+}
+
+// messageRows are the rows of a table: messages behind what they have in common, in the order of the first ones.
+type messageRows []struct {
+	common   string
+	messages []string
+}
+
+func (r *messageRows) add(common, message string) {
+	for k := range *r {
+		if (*r)[k].common == common {
+			(*r)[k].messages = append((*r)[k].messages, message)
+			return
+		}
+	}
+	*r = append(*r, struct {
+		common   string
+		messages []string
+	}{common, []string{message}})
+}
+
+func (r messageRows) write(b *bytes.Buffer) {
+	for _, row := range r {
+		fmt.Fprintf(b, "| %s | %s |\n", row.common, strings.Join(row.messages, ";<br> "))
 	}
 }
 
