@@ -48,8 +48,8 @@ it sends (~--dry-run~ stops there):
 - to all: sums over each column, which are **its own figures** of a type that only this site has;
 - to the owner of the other end of each edge **the name of its end there**, later the edge.
 
-A site can learn whether a name is a node elsewhere. The audit log counts questions; above ten unknown names
-(~--max-unknown~) there is no answer. Remove sensitive columns (~--ignore~).
+A site can learn whether a name is a node elsewhere; above ten unknown names (~--max-unknown~) there is no answer.
+Remove sensitive columns (~--ignore~).
 
 ## What messages reveal
 
@@ -79,8 +79,7 @@ are in *italics*. A numeric target has sums of targets instead of label counts.
 - ~heddle predict --plan~ sends rows once more, label counts if the model reads labels, and counts of the test metric.
 - With ~phones~ all totals go to the phones, too. With ~leaf_edges~ sites and phones get sums of the rows of their
   nodes' neighbours.
-- With ~site_figures~ in its policy (20 or more) a site publishes its own rounded test metric.
-- The network sees addresses, times and sizes.
+- With ~site_figures~ a site publishes its own rounded test metric. The network sees addresses, times and sizes.
 
 ## What stays
 
@@ -219,8 +218,8 @@ func TestWhatLeavesPage(t *testing.T) {
 		}
 	}
 	b := bytes.NewBufferString(strings.ReplaceAll(pageHead, "~", "`"))
-	b.WriteString("\n### Several methods\n\nBefore training, in it, and of the final model: by class means (C), " +
-		"layer-wise (L), full batch (F) and\nmini-batch (M). Sizes are for the first of them.\n\n" +
+	b.WriteString("\n### Several methods\n\nClass means (C), layer-wise (L), full batch (F) and mini-batch (M) " +
+		"send these; sizes are of the first.\n\n" +
 		"| reveals | by | messages |\n|---|---|---|\n")
 	var shared messageRows
 	known := map[string]bool{}

@@ -41,9 +41,9 @@ import (
 // The first sentence of a field's comment defines it. The rest of its paragraph is below the tables of
 // docs/reference/settings.md, which have the help.
 type Plan struct {
-	// How the model is trained. class-means solves it in closed form, layer-wise trains layer after layer, full-batch
-	// all layers at once, mini-batch on sampled batches. The last two are for the machines of one owner: boundary rows
-	// are sent in every epoch.
+	// How the model is trained. class-means solves a closed form, layer-wise trains layer after layer, full-batch all
+	// layers at once, mini-batch on sampled batches. The last two are for the machines of one owner: boundary rows are
+	// sent in every epoch.
 	//
 	// class-means sends sums and a short row of each boundary node, layer-wise boundary rows once a layer.
 	Method string `yaml:"method" default:"class-means" rule:"policy.methods" help:"way to train"`
@@ -59,8 +59,9 @@ type Plan struct {
 	// validates better. With other methods it is l2 for more than 64 columns without a value below 0. Most nodes
 	// must then have two or more values other than 0, in at most half of the columns. With init it is the model file's.
 	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
-	// The class of two that average precision, the threshold and all other figures of one class are of. By default it
-	// is the class of fewer training nodes at all sites, or the second one if both have as many.
+	// The class of two that average precision, the threshold and all other figures of one class are of.
+	//
+	// By default it is the class of fewer training nodes at all sites, or the second one if both have as many.
 	Positive string `yaml:"positive" default:"" help:"positive class of two (default: the rarer)"`
 	// What the threshold between two classes is chosen for, on the validation nodes. f1, recall@precision=P or
 	// precision@recall=R, of the positive class, with at least P or R. If nodes have several classes, each class has
@@ -93,8 +94,10 @@ type Plan struct {
 	// Compression of neighbors' rows on the network.
 	Compress string `yaml:"compress" experimental:"true" default:"none" choices:"none, zstd" help:"compression of rows that are sent"`
 
-	// Number of peers. -1 takes the number of parts of a partition on disk. Without one it takes the number of sites,
-	// if the graph has a site column and policy is auto or by-column, else 4.
+	// Number of peers.
+	//
+	// -1 takes the number of parts of a partition on disk. Without one it takes the number of sites, if the graph has a
+	// site column and policy is auto or by-column, else 4.
 	Peers int `yaml:"peers" only:"train" default:"-1" bounds:"[1, )" help:"number of sites (default: as in the data, else 4)"`
 	// Which peer owns which node. random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if
 	// the graph has a site column of 2 to 64 sites and peers is -1 or as many. Otherwise it is random, or with
@@ -347,8 +350,7 @@ type FullBatchSection struct {
 // MiniBatchSection has the settings of training on sampled batches.
 type MiniBatchSection struct {
 	JointLayers
-	// Training labels of a step, of all peers together. Each peer computes its own nodes. For links it is the mean
-	// number of links of a step, each at both ends.
+	// Training labels of a step, of all peers together. For links it is the mean number of links of a step.
 	BatchSize int `yaml:"batch_size" to:"BatchSize" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
 	// In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number serves all layers;
 	// -1 takes every edge. With typed edges it is the number for each relation.
@@ -363,8 +365,7 @@ type MiniBatchSection struct {
 	// Batches for which the peers sample, and fetch features, at once: a larger group takes fewer messages and more
 	// memory (0 = chosen by the latency that the peers measure, within memory). The model does not depend on it.
 	Group int `yaml:"group" to:"Group" experimental:"true" default:"0" bounds:"[0, 64]" help:"batches sampled and fetched at once (0 = auto)"`
-	// Features of other peers' nodes that a peer keeps for the next batches. A number without a unit is in MiB. The
-	// model does not depend on it.
+	// Features of other peers' nodes that a peer keeps for the next batches. A number without a unit is in MiB.
 	FeatureCache Mebibytes `yaml:"feature_cache" default:"64" bounds:"[0, 1048576]" local:"true" help:"memory for other peers' features, as 64MiB (0 = none)"`
 }
 

@@ -112,8 +112,7 @@ func settingsPage(texts map[string]string) []byte {
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", one.of.Name, one.choice(), one.meaning())
 		}
 		if members[title][0].of.section == "" {
-			b.WriteString("| `members` | list | sites, as `heddle plan` writes them, the first with part 0: " +
-				"`name`, `id` (as `heddle init` prints it), `addresses` |\n")
+			b.WriteString("| `members` | list | sites with `name`, `id`, `addresses`, as `heddle plan` writes them |\n")
 		}
 		b.WriteString("\n")
 		for _, one := range members[title] {
@@ -175,6 +174,7 @@ func (one sharedSetting) choice() string {
 // values is what a setting may be.
 func (one sharedSetting) values() string {
 	code := func(all []string) string { return "`" + strings.Join(all, "`, `") + "`" }
+	number := strings.TrimPrefix(one.of.Type+" ", "integer ") // bounds of integers need no word
 	switch b := one.of.bounds; {
 	case len(one.of.Choices) > 0:
 		common := slices.DeleteFunc(slices.Clone(one.of.Choices), func(choice string) bool {
@@ -193,12 +193,12 @@ func (one sharedSetting) values() string {
 	case b == parseInterval(""):
 		return one.of.Type
 	case b.text[1] == "":
-		return one.of.Type + map[bool]string{true: " > ", false: " ≥ "}[b.openLow] + b.text[0]
+		return number + map[bool]string{true: "> ", false: "≥ "}[b.openLow] + b.text[0]
 	case b.openLow || b.openHigh:
-		return fmt.Sprintf("%s in %c%s, %s%c", one.of.Type, "[("[bit(b.openLow)], b.text[0], b.text[1],
+		return fmt.Sprintf("%sin %c%s, %s%c", number, "[("[bit(b.openLow)], b.text[0], b.text[1],
 			"])"[bit(b.openHigh)])
 	default:
-		return fmt.Sprintf("%s, %s to %s", one.of.Type, b.text[0], b.text[1])
+		return fmt.Sprintf("%s%s to %s", number, b.text[0], b.text[1])
 	}
 }
 

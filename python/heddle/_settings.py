@@ -63,9 +63,9 @@ class Settings(TypedDict, total=False):
     method: Literal["class-means", "full-batch", "layer-wise", "mini-batch"]
     """Way to train.
 
-    How the model is trained. class-means solves it in closed form, layer-wise trains layer after
-    layer, full-batch all layers at once, mini-batch on sampled batches. The last two are for the
-    machines of one owner: boundary rows are sent in every epoch.
+    How the model is trained. class-means solves a closed form, layer-wise trains layer after layer,
+    full-batch all layers at once, mini-batch on sampled batches. The last two are for the machines
+    of one owner: boundary rows are sent in every epoch.
     """
 
     seed: int
@@ -97,8 +97,6 @@ class Settings(TypedDict, total=False):
     """Positive class of two (default: the rarer).
 
     The class of two that average precision, the threshold and all other figures of one class are of.
-    By default it is the class of fewer training nodes at all sites, or the second one if both have
-    as many.
     """
 
     threshold: str
@@ -180,8 +178,7 @@ class Settings(TypedDict, total=False):
     peers: int
     """Number of sites (default: as in the data, else 4).
 
-    Number of peers. -1 takes the number of parts of a partition on disk. Without one it takes the
-    number of sites, if the graph has a site column and policy is auto or by-column, else 4.
+    Number of peers.
     """
 
     policy: str
@@ -395,8 +392,8 @@ class Settings(TypedDict, total=False):
     batch_size: int
     """Training labels of a step, of all peers.
 
-    Training labels of a step, of all peers together. Each peer computes its own nodes. For links it
-    is the mean number of links of a step, each at both ends.
+    Training labels of a step, of all peers together. For links it is the mean number of links of a
+    step.
     """
 
     fanouts: list[int]
@@ -418,5 +415,5 @@ class Settings(TypedDict, total=False):
     """Memory for other peers' features, as 64MiB (0 = none).
 
     Features of other peers' nodes that a peer keeps for the next batches. A number without a unit is
-    in MiB. The model does not depend on it.
+    in MiB.
     """
