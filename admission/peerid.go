@@ -31,7 +31,7 @@ func publicKey(id string) (ed25519.PublicKey, error) {
 	}
 	key, ok := strings.CutPrefix(string(b), idPrefix)
 	if !ok || len(key) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("peer ID %q is not that of an Ed25519 key, which begins with 12D3KooW", id)
+		return nil, fmt.Errorf("peer ID %q must be the ID of an Ed25519 key, which begins with 12D3KooW", id)
 	}
 	if peerID(ed25519.PublicKey(key)) != id {
 		return nil, errors.New("peer ID " + id + " is not written as libp2p writes it")

@@ -31,13 +31,13 @@ func Accept(trusted, next *Signed[Roster], now time.Time) error {
 	t, n := trusted.Body, next.Body
 	switch {
 	case n.Federation != t.Federation:
-		return refuse("roster.federation", "the roster must be that of %s (got %s)", t.Federation, n.Federation)
+		return refuse("roster.federation", "the roster must be of federation %s (got %s)", t.Federation, n.Federation)
 	case n.Serial < t.Serial:
 		return refuse("roster.serial", "serial %d of %s is older than serial %d, which is in force here", n.Serial,
 			t.Federation, t.Serial)
 	case n.Serial == t.Serial && n.Fingerprint() != t.Fingerprint():
 		return refuse("roster.fork", "serial %d of %s has two contents, %.16s… here and %.16s…; both are signed by: "+
-			"%s. Ask the administrators which one stands", n.Serial, t.Federation, t.Fingerprint(), n.Fingerprint(),
+			"%s. Ask the administrators which one is right", n.Serial, t.Federation, t.Fingerprint(), n.Fingerprint(),
 			list(common(trusted, next)))
 	case n.Serial == t.Serial:
 		return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // ErrLinks is the error for a model of links in a task that needs a model of nodes.
-var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one of task links): " +
+var ErrLinks = errors.New("the model must predict classes or numbers of nodes (got one for links): " +
 	"heddle recommend lists its links")
 
 // Recommendation is a link that a graph lacks.
@@ -165,5 +165,5 @@ func Wants(m *nn.Model, s *shard.Shard, nodes []int32, relation string) (wanted 
 }
 
 func notLinks(m *nn.Model) error {
-	return fmt.Errorf("the model must be of task links (got %s): heddle predict gives its predictions", m.Spec.Task)
+	return fmt.Errorf("the model must be one for links (got %s): heddle predict gives its predictions", m.Spec.Task)
 }

@@ -530,7 +530,7 @@ func (d *Device) Own() (*Predictions, error) {
 func (d *Device) read() (*nn.Model, modelfile.Card, error) {
 	m, card, err := modelfile.Read(d.model())
 	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("the device holds no model yet (a run writes one when it ends)")
+		err = errors.New("the device has no model yet (a run writes one when it ends)")
 	}
 	return m, card, err
 }

@@ -226,8 +226,8 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	d := f.device(t, 0)
-	if _, err := d.Predict(g); err == nil || !strings.Contains(err.Error(), "holds no model yet") {
-		t.Errorf("the error is %v, must say that the device holds no model yet", err)
+	if _, err := d.Predict(g); err == nil || !strings.Contains(err.Error(), "has no model yet") {
+		t.Errorf("the error is %v, must say that the device has no model yet", err)
 	}
 	if err := d.SetInterfaces("192.168.1.7/24, fe80::1%wlan0"); err != nil || len(d.interfaces) != 2 {
 		t.Errorf("two addresses are %v (%v)", d.interfaces, err)

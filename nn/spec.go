@@ -183,7 +183,7 @@ func (s Spec) Validate() error {
 		bad("closed.numbers must be true for task regression only (got %t for %s)", c.Numbers, s.Task)
 	}
 	if d := s.Decoder; (d != nil) != (s.Kind() == graph.Links) {
-		bad("decoder must be given for task links only (got %t for %s)", d != nil, s.Task)
+		bad("decoder is only for links (got %t for %s)", d != nil, s.Task)
 	} else if d != nil {
 		if err := d.Validate(); err != nil {
 			bad("decoder.%w", err)
@@ -281,7 +281,7 @@ func (s Spec) encoderFaults() (all []error) {
 	}
 	if c := e.Classes; c != nil && (e.Kind != "pca" || s.Task != "single" || c.Adjacent > 0 || c.Own > 0 ||
 		c.Residual) {
-		bad("classes must be soft labels of nodes with features and one class, beside components "+
+		bad("classes must be soft labels of nodes with features and one class, next to components "+
 			"(got encoder %q, task %s)", e.Kind, s.Task)
 	}
 	if e.Hops != 0 && e.Kind != "sign" {

@@ -143,7 +143,7 @@ func TestAdmissionGuide(t *testing.T) {
 		}
 		page := string(contents(t, filepath.Join(dir, site, "run/report.html")))
 		for _, want := range []string{"2 of 2 other sites publish", "or more</td>",
-			"This site told the others that its test accuracy is about"} {
+			"This site published that its test accuracy is about"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the report of %s must have %q", site, want)
 			}
@@ -286,7 +286,7 @@ func TestAdmissionRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refuse(t, 2, []string{"one peer alone"}, append(slices.Clone(f.join), "--state", f.at("taken"))...)
+	refuse(t, 2, []string{"only one peer"}, append(slices.Clone(f.join), "--state", f.at("taken"))...)
 	release()
 	if _, err := os.Stat(f.at("taken/run.yaml")); err == nil {
 		t.Error("a state that another peer uses must keep its run.yaml")

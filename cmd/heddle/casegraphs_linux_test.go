@@ -268,7 +268,7 @@ var graphCases = []fieldCase{
 			"order":   {0, "order.csv: 40 nodes"},
 			"extra":   {0, "extra.csv: 40 nodes"},
 			"lacking": {2, `no column "dose"`}, "unseen": {0,
-				`ward: a category without a feature of its own in 30 cells, such as "Z".*40 nodes`},
+				`ward: a category without its own feature in 30 cells, such as "Z".*40 nodes`},
 			"newclass":  {0, `\b5\b.*dead|dead.*\b5\b`},
 			"text":      {2, `line 6, column age: must be a number \(got "unknown"\)`},
 			"semicolon": {0, "40 nodes"},

@@ -60,7 +60,7 @@ func TestImportExplains(t *testing.T) {
 	text := must(t, "predict", "--model", at("run/model.safetensors"), "--nodes", at("new.csv"), "--edges",
 		at("none.csv"), "-o", at("out.csv"))
 	if !strings.Contains(text,
-		`warning: column ward: a category without a feature of its own in 2 cells, such as "C"`) {
+		`warning: column ward: a category without its own feature in 2 cells, such as "C"`) {
 		t.Errorf("predict says %s", text)
 	}
 	// Rows at fault stop a prediction, or are skipped: then so is the edge to such a row.

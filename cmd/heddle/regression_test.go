@@ -141,7 +141,7 @@ func TestRegressionRefuses(t *testing.T) {
 	}
 	compare := []string{"compare", "--data", data, "--peers", "2", "--seeds", "1", "--transport", "memory", "--out",
 		filepath.Join(dir, "compared")}
-	refuse(t, 2, []string{"comparing needs a metric of which more is better, as r2 or accuracy (got mae)"},
+	refuse(t, 2, []string{"comparing needs a metric that grows with quality, such as r2 or accuracy (got mae)"},
 		append(compare, "--method", "layer-wise", "--metric", "mae")...)
 	if text := must(t, compare...); !strings.Contains(text, "with a numeric target") ||
 		!strings.Contains(text, "test r2") || !strings.Contains(text, "each site alone") {

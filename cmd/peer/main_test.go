@@ -25,8 +25,8 @@ func TestLean(t *testing.T) {
 func TestOtherCommands(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"train --data x": "it has approve, doctor, init, join, status; all other commands are those of the " +
-			"program heddle: heddle train",
+		"train --data x": "it has approve, doctor, init, join, status; the " +
+			"program heddle has all other commands: heddle train",
 		"jion":                  "did you mean join?",
 		"approve --help":        "which peer join --approval requires",
 		"doctor --identity x/y": "the command init makes a key",

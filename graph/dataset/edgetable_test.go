@@ -241,7 +241,7 @@ func TestEdgeColumns(t *testing.T) {
 		t.Fatalf("all columns: %v", err)
 	}
 	if one := f.EdgeColumns[3]; one.Name != "note" || one.Kind != table.Dropped ||
-		one.Why != "3 of 3 cells have a text of their own" {
+		one.Why != "3 of 3 cells have a text that no other has" {
 		t.Errorf("what became of all columns: %+v", f.EdgeColumns)
 	}
 	for column, want := range map[string]string{"none": `no column "none"`,

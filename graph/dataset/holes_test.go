@@ -38,12 +38,12 @@ func TestWarned(t *testing.T) {
 	}
 	all := strings.Join(f.Warnings, "\n")
 	for _, want := range []string{
-		`column income is dropped: 60 of 60 cells have a text of their own; its cells look like numbers with ` +
+		`column income is dropped: 60 of 60 cells have a text that no other has; its cells look like numbers with ` +
 			`thousands separators`,
 		`such as "20,000": write plain numbers; if the comma is a decimal one, give --decimal-comma`,
 		`column share becomes categories; its cells look like numbers with thousands separators, % or currency, ` +
 			`such as "0.5 %"`,
-		`column cost is dropped: 60 of 60 cells have a text of their own; its cells look like numbers`,
+		`column cost is dropped: 60 of 60 cells have a text that no other has; its cells look like numbers`,
 		`column big has 1e+100 on line 9, over a million times as large as all others`,
 		`column note alone predicts outcome for 100.0 % of the nodes`,
 		`no node has an edge`,

@@ -253,7 +253,7 @@ func TestReadFaults(t *testing.T) {
 			delete(m, "train_mask")
 			delete(m, "val_mask")
 			delete(m, "test_mask")
-		}, "", 0, []string{"array y", "-1 beside 0, 1 may be a class or no label"}},
+		}, "", 0, []string{"array y", "-1 together with 0, 1 may be a class or no label"}},
 		{"names of classes", nil, `{"classes": 2, "class_names": ["a"]}`, 0,
 			[]string{"array y: meta.json must have at most 1048576 classes and a name for each " +
 				"(got 2 classes, 1 names)"}},

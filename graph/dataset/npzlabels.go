@@ -259,7 +259,7 @@ func (a arrays) unlabelled(y []string, names map[string]bool, as As) (bool, erro
 	}
 	if !masks || some && !all {
 		return false, a.Fault("y",
-			fmt.Errorf("-1 beside %s may be a class or no label (got no masks with all or none of its nodes, "+
+			fmt.Errorf("-1 together with %s may be a class or no label (got no masks with all or none of its nodes, "+
 				"which show it): "+
 				"for a class give texts, as by astype(str), for no label names of the other classes (class_names)",
 				shorten(SortNames(names)[1:])))

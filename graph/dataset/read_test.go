@@ -61,8 +61,8 @@ func TestFacts(t *testing.T) {
 		Nodes: 60, Label: "late", Classes: []table.NodeCount{{Name: "no", Nodes: 30}, {Name: "yes", Nodes: 30}},
 		Edges:    table.EdgeFacts{Listed: 5, Loops: 1, Repeated: 1, Mutual: 1, Kept: 2},
 		Isolated: 56, Homophily: &h,
-		Warnings: []string{"1 edge listed again: each edge counts once, with its largest weight; " +
-			"--merge says otherwise", "column code alone predicts late for 100.0 % of the nodes: it may be the label " +
+		Warnings: []string{"1 edge listed again: each edge counts once, with its largest weight " +
+			"(--merge changes this)", "column code alone predicts late for 100.0 % of the nodes: it may be the label " +
 			"in disguise (--ignore code)"},
 	}
 	if !reflect.DeepEqual(f, want) {

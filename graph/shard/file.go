@@ -65,7 +65,7 @@ func Incomplete(dir string) string { return dir + ".incomplete" }
 // wants to know before the work is done.
 func Vacant(dir string) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
-		return fmt.Errorf("%s is not empty: remove it, or choose another directory", dir)
+		return fmt.Errorf("%s is not empty: remove it or choose another directory", dir)
 	} else if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

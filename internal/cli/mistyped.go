@@ -40,7 +40,7 @@ func meant(c *cobra.Command, err error, args []string) error {
 				names = append(names, name)
 			}
 		}
-		return fmt.Errorf("%w: it has %s; all other commands are those of the program %s: %[3]s %s", err,
+		return fmt.Errorf("%w: it has %s; the program %s has all other commands: %[3]s %s", err,
 			strings.Join(names, ", "), full, args[0])
 	}
 	if len(names) == 0 {

@@ -131,5 +131,5 @@ func Explain(err error, state string, now []byte) error {
 	case len(differ) == 0:
 		return fmt.Errorf("%w. The settings are the same: the data or the version of this program differ", err)
 	}
-	return fmt.Errorf("%w. Settings that differ from those of the interrupted run: %s", err, strings.Join(differ, "; "))
+	return fmt.Errorf("%w. Settings that differ from the interrupted run: %s", err, strings.Join(differ, "; "))
 }

@@ -88,7 +88,7 @@ func worth(o *heddle.Result) string {
 		line += fmt.Sprintf("; class %s from probability %.3f on (%s)", t.Class, t.Probability, t.Goal)
 	}
 	if all := o.Figures.Thresholds; len(all) > 0 {
-		line += fmt.Sprintf("; each class from a probability of its own on (%s)", all[0].Goal)
+		line += fmt.Sprintf("; each class from its own probability on (%s)", all[0].Goal)
 	}
 	return line
 }

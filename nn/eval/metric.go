@@ -54,7 +54,7 @@ func (m Metric) Fits(k graph.TargetKind) error {
 		case graph.Numbers:
 			names = "r2, mae or rmse where nodes have numbers"
 		case graph.Links:
-			names = "mrr, hits@10 or auc for task links"
+			names = "mrr, hits@10 or auc for links"
 		}
 		return fmt.Errorf("metric must be %s (got %s)", names, m)
 	}

@@ -136,7 +136,7 @@ func derivative(t testing.TB, what string, value, grad mat.Dense, f func() float
 			}
 		}
 		if !(best <= tol) {
-			t.Errorf("derivative of %s along %s: backward pass says %.6g, differences %.6g (tolerance %.2g)",
+			t.Errorf("derivative of %s along %s: backward pass gives %.6g, differences %.6g (tolerance %.2g)",
 				what, name, want, got, tol)
 		}
 	}

@@ -48,7 +48,7 @@ def labels(kind):
         ("categorical", ("accuracy", ["a", "b", "c"], "<U1")),
         ("texts with ''", ("accuracy", ["a", "b"], "<U1")),
         ("-1 beside four", ("accuracy", ["0", "1", "2", "3"], "int64")),
-        ("-1 beside two", r"y: -1 beside 0, 1 may be a class or no label .*for no label names of the other classes \(class_names\)"),
+        ("-1 beside two", r"y: -1 together with 0, 1 may be a class or no label .*for no label names of the other classes \(class_names\)"),
         ("float with NaN", ("r2", ["0"], "float32")),
         ("bfloat16", ("r2", ["0"], "float32")),
         ("two columns of 0 and 1", ("micro-f1", ["0", "1"], "bool")),

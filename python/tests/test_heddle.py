@@ -234,7 +234,7 @@ class Faults(unittest.TestCase):
             ("y", np.zeros((n, 2, 2)), r"y must have the shape \[N\] or \[N, any\] \(got \[240, 2, 2\]\)"),
             ("y", np.full(n, -1), r"at least one node must have a label \(got none: all labels are -1 or empty\)"),
             ("y", [None] * n, r"at least one node must have a label \(got none"),
-            ("y", g.y - 1, "y: -1 beside 0, 1 may be a class or no label"),
+            ("y", g.y - 1, "y: -1 together with 0, 1 may be a class or no label"),
             ("y", g.y.astype(np.float16), r"y: dtype must be bool, int8 to int64, .* \(got <f2\): convert it by astype"),
             ("x", g.x[1:], r"x must have a row for each of 240 nodes \(got 239\)"),
             ("x", np.where(g.x == 1, np.nan, g.x), r"x: row 0, column 5 must be a finite number \(got NaN\)"),

@@ -87,7 +87,7 @@ func TestKinds(t *testing.T) {
 		"51 values": {repeated(510, func(k int) string { return fmt.Sprint("v", k%51) }), Ignored,
 			"51 categories, more than 50"},
 		"names": {append(repeated(60, func(k int) string { return fmt.Sprint("v", k) }), "v0", "v1"), Ignored,
-			"58 of 62 cells have a text of their own"},
+			"58 of 62 cells have a text that no other has"},
 		"numbers and texts": {repeated(60, func(k int) string {
 			return map[bool]string{true: "2", false: "x"}[k%2 == 0]
 		}), Categorical, ""},
@@ -95,7 +95,7 @@ func TestKinds(t *testing.T) {
 		"texts that are infinite": {[]string{"inf", "low", "inf", "low"}, Categorical, ""},
 		"infinite alone":          {[]string{"inf", "nan", "inf"}, Categorical, ""},
 		"names of digits": {repeated(9, func(k int) string { return strings.Repeat(fmt.Sprint(k+1), 400) }),
-			Ignored, "9 of 9 cells have a text of their own"},
+			Ignored, "9 of 9 cells have a text that no other has"},
 		"empty": {[]string{"", "NA"}, Ignored, "no cell has a value"},
 	} {
 		got, why := stats(tab, nil, c.cells...).Column("a")

@@ -101,7 +101,7 @@ func TestWarn(t *testing.T) {
 			{File: "c.csv", Rows: 3, Skipped: 3}}}
 	f.Warn()
 	for _, want := range []string{"class b has 9 nodes", "column name is dropped: because",
-		`column ward: a category without a feature of its own in 4 cells, such as "x"`, "3 edges listed again",
+		`column ward: a category without its own feature in 4 cells, such as "x"`, "3 edges listed again",
 		"a.csv is not UTF-8", "3 rows of 5 in b.csv skipped"} {
 		if !hasWarning(f, want) {
 			t.Errorf("no warning %q in %q", want, f.Warnings)

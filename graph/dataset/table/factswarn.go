@@ -58,12 +58,12 @@ func (f *Facts) Warn() {
 	}
 	for _, c := range f.Columns {
 		if c.Unknown > 0 && c.Kind != Dropped {
-			f.warn("column %s: a category without a feature of its own in %s, such as %q", c.Name,
+			f.warn("column %s: a category without its own feature in %s, such as %q", c.Name,
 				plural(c.Unknown, "cell"), c.Example)
 		}
 	}
 	if e := f.Edges; e.Repeated > 0 && e.Merge == "" {
-		f.warn("%s listed again: each edge counts once, with its largest weight; --merge says otherwise",
+		f.warn("%s listed again: each edge counts once, with its largest weight (--merge changes this)",
 			plural(e.Repeated, "edge"))
 	}
 	if f.Nodes > 0 && f.Isolated == f.Nodes {

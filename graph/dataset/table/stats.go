@@ -339,7 +339,7 @@ func (s *Stats) kind() (ColumnKind, string) {
 	case s.Overflow:
 		return Ignored, fmt.Sprintf("more than %d categories", MaxTracked)
 	case 2*once > s.Cells():
-		return Ignored, fmt.Sprintf("%d of %d cells have a text of their own", once, s.Cells())
+		return Ignored, fmt.Sprintf("%d of %d cells have a text that no other has", once, s.Cells())
 	case distinct > Usual:
 		return Ignored, fmt.Sprintf("%d categories, more than %d", distinct, Usual)
 	}

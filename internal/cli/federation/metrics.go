@@ -51,7 +51,8 @@ func newMetrics(about About) *metrics {
 	info.WithLabelValues(about.Site(about.Rank), about.Dataset, about.Method, about.Model).Set(1)
 	m.events = counter("events_total", "Events of the run by kind.", "kind",
 		"round", "stage", "resync", "saved", "restored", "connection", "warning")
-	m.sent = counter("sent_bytes_total", "Bytes that this site has sent, by door.", "door", "halo", "reduce", "control")
+	m.sent = counter("sent_bytes_total", "Bytes that this site has sent, by kind of message.", "door", "halo", "reduce",
+		"control")
 	m.gauges["training_loss"].Set(math.NaN())
 	m.gauges["validation_metric"].Set(math.NaN())
 	m.gauges["sites"].Set(float64(len(about.Sites)))

@@ -95,7 +95,7 @@ func (f phoneRules) check() error {
 				"table nodes, and not both", c.Name))
 		}
 		if other, is := seen[c.Invitation]; is && c.Invitation != "" {
-			errs = append(errs, fmt.Errorf("cohort %q must have an invitation of its own (it is that of %q)", c.Name,
+			errs = append(errs, fmt.Errorf("cohort %q must have its own invitation (cohort %q has the same)", c.Name,
 				other))
 		}
 		seen[c.Invitation] = c.Name

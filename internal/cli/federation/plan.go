@@ -63,7 +63,7 @@ of phones, and must come first.`,
 	c.Flags().StringVar(&config, "config", "", "settings file (YAML), which flags override")
 	cli.Reads(c.Flags(), "config")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
-	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer that has none of its own")
+	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer without one")
 	c.Flags().IntVar(&leafPort, "leaf-port", 4101, "port for phones of a host's first peer, with --phones")
 	cli.ShortHelp(c, "method", "config", "seed", "seeds", "task", "metric", "epsilon", "rows", "phones",
 		"phone-when", "relay", "port", "out")

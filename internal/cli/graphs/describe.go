@@ -24,7 +24,7 @@ func writeParts(w io.Writer, out string, shards []*shard.Shard, meta shard.Meta)
 func describe(w io.Writer, dir string, m *shard.Manifest) {
 	r := partition.Measure(m)
 	fmt.Fprintf(w, "%s: %s in %d parts by %s, seed %d\n", dir, m.Name, r.Parts, m.Policy, m.Seed)
-	fmt.Fprintf(w, "  %d nodes, %d edges, of which %.1f %% are cut; replication factor %.2f\n", r.Nodes, r.Edges/2,
+	fmt.Fprintf(w, "  %d nodes, %d edges (%.1f %% cut), replication factor %.2f\n", r.Nodes, r.Edges/2,
 		100*r.CutShare, r.Replication)
 	fmt.Fprintf(w, "  slowest worker of a cluster: part-%d, with %.2f of the mean work\n", r.Slowest, r.WorkBalance)
 	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features "+

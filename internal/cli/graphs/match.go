@@ -195,10 +195,10 @@ func (s *aligning) build(
 		Asked: func(site string, names, unknown int) error {
 			with.Record(admission.Record{Event: admission.Connected, Peer: p.IDOf(site), Name: site,
 				Rows: int64(names - unknown),
-				Text: fmt.Sprintf("it requested %d nodes of this site by name, of which %d do not exist", names,
+				Text: fmt.Sprintf("it requested %d nodes of this site by name; %d of them do not exist", names,
 					unknown)})
 			if unknown > s.maxUnknown {
-				return fmt.Errorf("%s requested %d nodes of this site by name, of which at most %d may be unknown "+
+				return fmt.Errorf("%s requested %d nodes of this site by name; at most %d of them may be unknown "+
 					"(got %d): its table is wrong, or it guesses names (--max-unknown)", site, names, s.maxUnknown,
 					unknown)
 			}

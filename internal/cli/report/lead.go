@@ -61,7 +61,7 @@ func (r runPage) how() string {
 	case math.IsNaN(o.Test) && f != nil && f.Test.Rows > 0 && o.Metric.Ranks():
 		return fmt.Sprintf("Its %s is undefined, since the %d test nodes have one class only.", metric, f.Test.Rows)
 	case math.IsNaN(o.Test):
-		return "There are no test nodes, so nothing says how well it does on nodes that it has not seen."
+		return "There are no test nodes, so nothing shows how well it does on new nodes."
 	case o.Plan.Task.Links():
 		return fmt.Sprintf("Links that training did not know rank with %s %.3f among random pairs.", metric, o.Test)
 	}

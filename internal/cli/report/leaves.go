@@ -21,7 +21,7 @@ func (r runPage) leaves() (Section, error) {
 	}
 	s := leavesOf(names, all, nodes)
 	if f := r.Result.Figures; f != nil && f.Told != nil {
-		s.Notes = append(s.Notes, fmt.Sprintf("This site told the others that its test %s is about %.0f %%, over %d "+
+		s.Notes = append(s.Notes, fmt.Sprintf("This site published that its test %s is about %.0f %%, over %d "+
 			"test nodes or more, "+
 			"as its policy allows.", metricName(r.Result.Metric), 100*f.Told.Metric, f.Told.Rows))
 	}
@@ -37,7 +37,7 @@ func leavesOf(names []string, all []*disclosure.Disclosure, nodes []int) Section
 	}
 	kinds := cli.Table{Name: "Kinds of numbers that left", Text: true,
 		Head: []string{"what", "to whom", "form", "times", "numbers each time"}}
-	whom := map[string]string{"rows": "each site with an edge from the node", "errors": "the site that holds the node",
+	whom := map[string]string{"rows": "each site with an edge from the node", "errors": "the site with the node",
 		"sums": "into the sums over all sites"}
 	for _, l := range all[0].Sends {
 		numbers := fmt.Sprint(l.Most)

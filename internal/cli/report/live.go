@@ -78,8 +78,8 @@ func (p *livePage) news(w http.ResponseWriter, r *http.Request) {
 		}
 		now, err := p.draw()
 		if err != nil {
-			p.Log.Warn("the live page cannot be drawn", "error", err)
-			http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
+			p.Log.Warn("the live page cannot be made", "error", err)
+			http.Error(w, "the page cannot be made", http.StatusInternalServerError)
 			return
 		}
 		if over || now.Version != seen || time.Now().After(until) {

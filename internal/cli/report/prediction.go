@@ -84,7 +84,7 @@ func (p Prediction) lead() []string {
 		cli.OfClass(metricName(p.metric()), p.metric(), p.Card.Positive), cli.Percent(p.Score))
 	switch {
 	case math.IsNaN(p.Score):
-		right = "None of these nodes has a label, so nothing says how good the predictions are."
+		right = "None of these nodes has a label, so their quality is unknown."
 	case p.metric() == "accuracy":
 		right = fmt.Sprintf("It names the right class of %.1f %% of %d %s.", 100*p.Score, len(p.Known), p.KnownAs)
 	}

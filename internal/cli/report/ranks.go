@@ -49,5 +49,5 @@ func (r runPage) ranks(l *links.Ranked) Section {
 			"fewer nodes" + near +
 			". MRR is the mean of 1/rank, hits@K the fraction of ranks up to K, AUC the probability that a link " +
 			"scores above a " +
-			"random pair. A site's links are those of its own nodes."}}
+			"random pair. A site's links are the links of its own nodes."}}
 }

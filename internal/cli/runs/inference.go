@@ -125,7 +125,7 @@ func (q *question) identify(p *heddle.Plan) (own identity.Identity, err error) {
 			break
 		}
 		if *path != "" && len(p.Members) > 1 && !strings.Contains(*path, "{rank}") {
-			return own, cli.Invalidf("%s: the file of each rank must have a name of its own: write {rank} in it", *path)
+			return own, cli.Invalidf("%s: each rank must have its own file: write {rank} in the name", *path)
 		}
 		*path = strings.ReplaceAll(*path, "{rank}", strconv.Itoa(rank))
 	}

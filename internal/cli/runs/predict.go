@@ -337,7 +337,7 @@ func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Wr
 // is computed.
 func (q question) check(m *nn.Model) (err error) {
 	if q.report != "" && m.Spec.Kind() == graph.Numbers {
-		err = cli.Invalidf("--report needs predictions of classes (got those of a numeric target): the file of " +
+		err = cli.Invalidf("--report needs predictions of classes (got a numeric target): the file of " +
 			"--out has them")
 	}
 	return errors.Join(err, cli.Writable(q.out), cli.Writable(q.report), cli.CheckEmbeddings(q.embeddings,
@@ -447,7 +447,7 @@ func (q question) readTables(of *subject, card modelfile.Card, edges bool, text 
 			"import --like "+
 			"%[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
 	case q.cells.Faults.Skip && q.out == "-":
-		return errors.New("--on-error skip writes skipped.csv beside the file of --out, which must not be - " +
+		return errors.New("--on-error skip writes skipped.csv next to the file of --out, which must not be - " +
 			"(standard output)")
 	case edges && q.edges == nil:
 		return fmt.Errorf("the model of %s reads the rows of neighbours: give --edges, if need be a table without "+

@@ -32,7 +32,7 @@ func newRecommend() *cobra.Command {
 	var q request
 	c := &cobra.Command{
 		Use:   "recommend --model FILE (--data D | --shard S [--plan P]) [--node ID …] [--out FILE]",
-		Short: "Recommend new links of nodes with a model of task links",
+		Short: "Recommend new links of nodes with a trained model",
 		Long: `Recommend the best new links of nodes with a model that was trained with --task links. Each node gets
 --k of them under each relation that the model knows, or under --relation: other ends are nodes of the types that such
 links join, and links that the data have are left out. Scores are log-odds: a higher one is a better link. With
@@ -55,7 +55,7 @@ decoder reads, no names. --k 0 gets none and only answers.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&q.model, "model", "", "model.safetensors of a run with task links")
+	f.StringVar(&q.model, "model", "", "model.safetensors of a run with --task links")
 	f.StringVar(&q.data, "data", "", "data set whose links are known")
 	f.StringVar(&q.shard, "shard", "", "part whose links are known")
 	cli.Reads(f, "model", "data", "shard")
@@ -114,7 +114,7 @@ func (q request) readModel(least int) (*nn.Model, modelfile.Card, error) {
 // together recommends with the other members of a plan.
 func (q request) together(c *cobra.Command) (err error) {
 	if q.data != "" || q.shard == "" {
-		return cli.Invalidf("with --plan each peer recommends links of its own part: give --shard, and not --data")
+		return cli.Invalidf("with --plan each peer recommends links for its part: give --shard, and not --data")
 	}
 	m, card, err := q.readModel(0)
 	if err != nil {

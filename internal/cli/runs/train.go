@@ -195,7 +195,7 @@ func (j *job) resumed(first *trained, state string, w *cli.Watch) error {
 	}
 	switch {
 	case (left || len(held) > 0) && !j.resume:
-		return cli.Invalidf("%s holds an interrupted run: add --resume to continue it, or remove %s to start again",
+		return cli.Invalidf("%s has an interrupted run: add --resume to continue it, or remove %s to start again",
 			j.Out, state)
 	case len(held) > 0 && !left: // of another method or number of seeds
 		other := &checkpoint.MismatchError{Path: held[0].Dir, Which: []string{"config"}}
