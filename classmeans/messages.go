@@ -80,11 +80,11 @@ func (c Config) AddRounds(l *train.Messages, rounds int) {
 			l.Sum("directions", what, 1, int64(linear.PartLen(int(features)+1, int(features)+1, width)), 0)
 			l.Sum("digests of directions", "agreement on the directions", 1, 0, 0)
 		}
+		moments, nodes := "sum and sum of squares of each column", int64(0)
 		if l.Phones {
-			l.Sum("deviations", "sum and sum of squares of each column, and number of nodes", 1, 2*int64(wide), 1)
-		} else {
-			l.Sum("deviations", "sum and sum of squares of each column", 1, 2*int64(wide), 0)
+			moments, nodes = moments+", and number of nodes", 1
 		}
+		l.Sum("deviations", moments, 1, 2*int64(wide), nodes)
 		if spec.TrainLead && r > 0 || spec.Sums(r) && spec.LeaveOut && !spec.Residual {
 			l.Sum("leads", "columns of training and validation nodes at their own class", 1, 2*int64(width),
 				2*int64(width))

@@ -79,8 +79,8 @@ type Approval interface {
 	Sum(c *Contribution) error
 }
 
-// Under lets a decide on every Exchange, SendRecv, Stream and Reduce of g. It is to be called before the first
-// operation.
+// Under lets a decide on every Exchange, SendRecv, Stream and Reduce of g (nil = all are allowed). It is to be called
+// before the first operation.
 func (g *Group) Under(a Approval) { g.approval = a }
 
 // Allow returns an error unless c may be summed. Reduce asks; a Reducer that sums in another way does.

@@ -41,7 +41,6 @@ func (d *Disclosure) Approval() comm.Approval {
 	if d.rough {
 		return nil
 	}
-
 	return train.NewApproval(d.Reads, d.takes, d.lists...)
 }
 

@@ -233,9 +233,7 @@ func (s *Session) connect(ctx context.Context) (err error) {
 	}
 	s.Group = comm.NewGroup(over, s.Rank, size)
 	s.Group.LimitSilence(s.Progress)
-	if approval != nil {
-		s.Group.Under(approval)
-	}
+	s.Group.Under(approval)
 	return nil
 }
 

@@ -160,7 +160,8 @@ func TestPlansRefused(t *testing.T) {
 	_, b := key("south")
 	plan := filepath.Join(dir, "plan.yaml")
 	refuse(t, 2, []string{"number 0 and number 1", `"north"`}, "plan", "-o", plan, "north="+a, "north="+b)
-	refuse(t, 2, []string{"south", "must be of one member (member 0 has it, too)"}, "plan", "-o", plan, "north="+a, "south="+a)
+	refuse(t, 2, []string{"south", "must be of one member (member 0 has it, too)"}, "plan", "-o", plan, "north="+a,
+		"south="+a)
 	if _, err := os.Stat(plan); err == nil {
 		t.Error("a refused plan was written")
 	}

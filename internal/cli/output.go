@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -178,10 +179,8 @@ func (out Output) own() error {
 // Check makes the directories and checks that they are writable, so that a run does not fail at its
 // end.
 func (out Output) Check() error {
-	if err := WritableDir(out.Dir); err != nil {
-		return err
-	}
-	return errors.Join(out.own(), Writable(out.JSON), CheckEmbeddings(out.Rows, out.Pages))
+	return cmp.Or(WritableDir(out.Dir),
+		errors.Join(out.own(), Writable(out.JSON), CheckEmbeddings(out.Rows, out.Pages)))
 }
 
 // name gives the parts of a local run the names of the sites that they are of.

@@ -88,8 +88,8 @@ learns from its own test nodes whether joining helped. Nothing of the comparison
 // comparable refuses what cannot be compared: a metric that is no share of anything, and links.
 func comparable(m eval.Metric, p heddle.Plan) error {
 	if m.Gain(1, 0) < 0 {
-		return fmt.Errorf("comparing needs a metric that grows with quality, such as r2 or accuracy (got %s): set --metric",
-			m)
+		return fmt.Errorf("comparing needs a metric that grows with quality, such as r2 or accuracy "+
+			"(got %s): set --metric", m)
 	}
 	if p.Task.Links() {
 		return errors.New("comparing needs task auto (got links): heddle train ranks links together, and on one " +

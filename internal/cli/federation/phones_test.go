@@ -99,7 +99,8 @@ func TestFaults(t *testing.T) {
 			"24h (got 25h0m0s)", "need a cohort"},
 		"cohorts:\n- {name: a, most: 0, invitation: b}\n": {"at least " +
 			"1 leaf"},
-		"cohorts:\n- {name: a, most: 1, invitation: b}\n- {name: c, most: 1, invitation: b}\n": {`cohort "a" has the same`},
+		"cohorts:\n- {name: a, most: 1, invitation: b}\n" +
+			"- {name: c, most: 1, invitation: b}\n": {`cohort "a" has the same`},
 		"wait: 3s\n": {"phones.yaml", "wait"},
 	} {
 		_, err := readPhones(rules(t, text))
