@@ -32,8 +32,9 @@ func TestPagesInABrowser(t *testing.T) {
 		t.Run(name, func(t *testing.T) { b.Check(t, "file://"+at(name), "true") })
 	}
 	if os.Getenv("HEDDLE_WRITE") != "" {
-		b.Screenshots(t, "file://"+at("run/report.html"), "true", filepath.Join(root, "docs", "screenshots", "report"),
-			1500)
+		shots := filepath.Join(root, "docs", "screenshots")
+		b.Screenshots(t, "file://"+at("run/report.html"), "true", filepath.Join(shots, "report"), 1500)
+		b.Screenshots(t, "file://"+at("compare/compare.html"), "true", filepath.Join(shots, "compare"), 1500)
 	}
 }
 
