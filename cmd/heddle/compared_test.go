@@ -45,7 +45,7 @@ func TestJoinCompares(t *testing.T) {
 		t.Fatalf("compare.json has %+v, printed\n%s", got, text)
 	}
 	page := string(contents(t, filepath.Join(c.dir, "out-0", "compare.html")))
-	for _, want := range []string{"did joining pay for ", got.Sentence, "<svg", "this site alone</th>",
+	for _, want := range []string{"did joining help ", got.Sentence, "<svg", "this site alone</th>",
 		"heddle compare --plan", "rows of at most"} {
 		if !strings.Contains(page, strings.ReplaceAll(want, "+", "&#43;")) {
 			t.Errorf("compare.html must have %q", want)

@@ -166,7 +166,7 @@ func (in input) part(f figures, rank int, rows []int32) part {
 func (r *results) addPlaces(in input, all []figures) {
 	r.Dataset, r.Notes = in.graph.Name, []string{}
 	for _, f := range all {
-		r.Ways = append(r.Ways, &wayResult{Way: f.key, Title: f.title, Seen: f.seen})
+		r.Ways = append(r.Ways, &wayResult{Way: f.key, Title: f.title, Seen: f.raw})
 		if f.key == together {
 			r.Metric = f.outcome.Runs[0].Metric
 		}

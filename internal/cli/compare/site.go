@@ -175,7 +175,7 @@ func (s *siteComparison) page(own *shard.Shard, o *heddle.Result, command string
 			notes = append(notes, fmt.Sprintf("The site could not train this way (%s): %s.", one.title, one.Fault))
 		}
 	}
-	page := pageOf(fmt.Sprintf("%s: did joining pay for %s?", own.Name, name), s.Sentence, string(s.Metric), bars,
+	page := pageOf(fmt.Sprintf("%s: did joining help %s?", own.Name, name), s.Sentence, string(s.Metric), bars,
 		s.table(), notes)
 	page.Kicker = fmt.Sprintf("%s · one of %d sites · version %s", name, own.Parts, cli.Version())
 	page.Settings, page.Command = string(settings), command
@@ -195,7 +195,7 @@ func (s *siteComparison) note() string {
 // table has a row for each way.
 func (s *siteComparison) table() cli.Table {
 	t := cli.Table{Name: "Ways of training",
-		Head: []string{"way", "test " + string(s.Metric), "together ahead by"}}
+		Head: []string{"trained", "test " + string(s.Metric), "together ahead by"}}
 	for _, one := range s.Ways {
 		test := "–"
 		if one.Test != nil {

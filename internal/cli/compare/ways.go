@@ -21,7 +21,7 @@ const (
 // way is one way of training.
 type way struct {
 	key, title string
-	seen       string // by whom raw data were seen
+	raw        string // where raw data are
 	trial      heddle.Trial
 }
 
@@ -29,14 +29,14 @@ type way struct {
 // features (onFeatures) and GraphSAGE on pooled data, which has its defaults.
 func waysOf(p heddle.Plan, hasFeatures bool) []way {
 	one := byOnePeer(p)
-	all := []way{{alone, "each site alone", "nobody else", heddle.Trial{Plan: one, Alone: true}}}
+	all := []way{{alone, "each site alone", "each site", heddle.Trial{Plan: one, Alone: true}}}
 	if hasFeatures {
-		all = append(all, way{features, "features only", "who pools them", heddle.Trial{Plan: one}})
+		all = append(all, way{features, "features only", "one place", heddle.Trial{Plan: one}})
 	}
-	all = append(all, way{together, "together", "nobody; rows left", heddle.Trial{Plan: p}},
-		way{pooled, "pooled data", "who pools them", heddle.Trial{Plan: one, Pooled: true}})
+	all = append(all, way{together, "together", "each site; rows are sent", heddle.Trial{Plan: p}},
+		way{pooled, "pooled data", "one place", heddle.Trial{Plan: one, Pooled: true}})
 	if p.Method != plan.FullBatch || p.Gradient().Model != "sage" {
-		all = append(all, way{sage, "pooled GraphSAGE", "who pools them", heddle.Trial{Plan: pooledPlan(p, "sage"),
+		all = append(all, way{sage, "pooled GraphSAGE", "one place", heddle.Trial{Plan: pooledPlan(p, "sage"),
 			Pooled: true}})
 	}
 	for k := range all {

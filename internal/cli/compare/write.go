@@ -94,7 +94,7 @@ func (r *results) page() report.Page {
 		sites = append(sites, s.Together.bar(s.Site+" together", len(s.together)))
 	}
 	metric := string(r.Metric)
-	p := pageOf(r.Dataset+": does joining pay?", r.Sentence, metric, ways, r.waysTable(), r.Notes, report.Section{
+	p := pageOf(r.Dataset+": does joining help?", r.Sentence, metric, ways, r.waysTable(), r.Notes, report.Section{
 		Title: "Site by site", Tables: []cli.Table{r.sitesTable()},
 		Charts: report.Bars("Test "+metric+" of each site, by itself and together", metric, sites)})
 	p.Kicker = fmt.Sprintf("%d sites · %d runs · %s · version %s", len(r.Sites), r.runs(), r.Date, r.Version)
@@ -125,7 +125,7 @@ func (s *spread) bar(name string, n int) report.Bar {
 // waysTable has a row for each way.
 func (r *results) waysTable() cli.Table {
 	t := cli.Table{Name: "Ways of training",
-		Head: []string{"way", "test " + string(r.Metric), "together ahead by", "sent", "raw data seen by"}}
+		Head: []string{"trained", "test " + string(r.Metric), "together ahead by", "sent", "raw data are at"}}
 	for _, w := range r.Ways {
 		t.Add(w.Title, w.Test.String(), w.Ahead, cli.Bytes(int64(w.Bytes)), w.Seen)
 	}
