@@ -156,7 +156,7 @@ type Sent struct {
 	Names   map[string]int // nodes of each other site whose names it gets
 }
 
-// Told returns the columns whose texts are sent.
+// Told lists the columns whose texts are sent.
 func (s *Sent) Told() (columns []string) {
 	for _, t := range s.Texts {
 		if !t.Name && len(t.Sent) > 0 {

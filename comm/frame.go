@@ -11,7 +11,7 @@ import (
 // A message is cut into frames of at most MaxFrame bytes; every frame begins with the same header:
 //
 //	byte 0      version of this layout, 2
-//	byte 1      operation; the highest bit marks those of a second group (Dup)
+//	byte 1      operation; the highest bit marks operations of a second group (Dup)
 //	byte 2      door
 //	byte 3      step within the operation (of AllReduce: allreduce.go)
 //	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping

@@ -2,7 +2,7 @@ package graph
 
 import "github.com/heddle-gnn/heddle/mat"
 
-// Columns returns the rows of list beside one another, sparse if all of them are.
+// Columns returns the rows of list side by side, sparse if all of them are.
 func Columns(list []Features) Features {
 	rows, cols, sparse := list[0].Rows(), 0, true
 	for _, f := range list {
@@ -97,7 +97,7 @@ func Diagonal(list []Features) *mat.Sparse {
 	return out
 }
 
-// OneHot returns a row for each class of the list, 1 at its column; of zeros where it is −1.
+// OneHot returns a row for each class of the list, 1 at its column, or zeros for −1.
 func OneHot(class []int32, classes int) Features {
 	s := &mat.Sparse{Rows: len(class), Cols: classes, RowPtr: make([]int64, len(class)+1)}
 	for i, y := range class {

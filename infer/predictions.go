@@ -31,7 +31,7 @@ func (p Predictions) By(card modelfile.Card) Predictions {
 	return p
 }
 
-// Of returns p as predictions of m. p may have kept only its Logits.
+// Of(m) is p as predictions of m. p may have kept only its Logits.
 func (p Predictions) Of(m *nn.Model) Predictions {
 	p.kind = m.Spec.Kind()
 	return p

@@ -1,4 +1,4 @@
-// Package mat holds row-major matrix views. It knows shapes and addresses, and no arithmetic: that is package kernels.
+// Package mat has row-major matrix views. It knows shapes and addresses, and no arithmetic: that is package kernels.
 package mat
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 // Dense is a row-major view: element (i, j) is Data[i*Stride+j], 0 ≤ i < Rows, 0 ≤ j < Cols ≤ Stride.
-// Fields and order are those of gonum's blas32.General, so one converts to the other.
+// Fields and order are the same as in gonum's blas32.General, so one converts to the other.
 // The zero value is the empty matrix.
 type Dense struct {
 	Rows, Cols, Stride int
@@ -109,7 +109,7 @@ func EveryRow(n int) []int32 {
 	return rows
 }
 
-// Valid returns an error unless every element of m lies inside Data.
+// Valid returns an error unless every element of m is inside Data.
 func (m Dense) Valid() error {
 	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {
 		return fmt.Errorf("a shape must have 0 ≤ rows and 0 ≤ columns ≤ stride (got %d×%d, stride %d)",

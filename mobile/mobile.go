@@ -31,7 +31,7 @@ import (
 	"github.com/heddle-gnn/heddle/leaf"
 )
 
-// Listener receives what a device does. The library calls its methods one at a time, on a thread of its own; they may
+// Listener receives what a device does. The library calls its methods one at a time, on its own thread; they may
 // call the device. An error (in Java an exception) ends the run as Pause does; the next Start returns it.
 type Listener interface {
 	// OnState receives each new state, as Device.State returns it, and a sentence for people or an empty text. Each

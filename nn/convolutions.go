@@ -118,7 +118,7 @@ type Shared struct {
 
 // Traits say what a convolution can do and what it needs.
 type Traits struct {
-	Aggregates  bool // it reads the rows of neighbours; else a node's own row alone
+	Aggregates  bool // it reads the rows of neighbours; else only a node's own row
 	Sum         bool // its aggregate is Σ_j w_ij z_j, so that sums may be sent instead of rows (shard.Cover)
 	Linear      bool // its aggregate is linear in the rows of neighbours, so that a sample of them can be unbiased
 	NeedsSource bool // its backward pass reads the rows of neighbours again

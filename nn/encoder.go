@@ -17,7 +17,7 @@ import (
 type Encoder struct {
 	Spec EncoderSpec
 	Proj *tape.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
-	// mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: Linear alone. Else nil
+	// mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: only Linear. Else nil
 	Layer *Layer
 
 	// pca: makes the columns of classes, with which WithClasses completes the rows of Encode. It is nil if rows
@@ -161,7 +161,7 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 // components in rows of length 1 (docs/adr/0075-trained-layers-see-classes.md).
 const classScale = 4
 
-// WithClasses returns what the first layer sees: rows of Encode, and the logits of Classes for the same nodes beside
+// WithClasses returns what the first layer sees: rows of Encode, and the logits of Classes for the same nodes next to
 // them.
 func (e *Encoder) WithClasses(rows graph.Features, logits mat.Dense) graph.Features {
 	scaled := logits.Clone()

@@ -36,7 +36,7 @@ type normalisation interface {
 	Grad(dx, x, stats, dy mat.Dense) // adds the gradient of rows x, unless dx is empty
 }
 
-// NewLayer returns the layer that spec describes. Initial values depend on key and name alone.
+// NewLayer returns the layer that spec describes. Initial values depend only on key and name.
 func NewLayer(name string, spec LayerSpec, key rng.Key) (*Layer, error) {
 	if err := errors.Join(spec.faults()...); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)

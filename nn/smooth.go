@@ -12,7 +12,7 @@ import (
 // CorrectSmooth is what follows a trained model that leaves out the graph, or part of it (Huang,
 // He, Singh, Lim and Benson, ICLR 2021, §2): the errors that it makes at training nodes are spread
 // along edges and taken off everywhere, scaled to their mean size ("autoscale"); then the logits
-// are spread, with the training nodes' labels in place of theirs. Both spread by Z ← (1−α)·Z⁽⁰⁾ +
+// are spread, with the training nodes' labels instead of theirs. Both spread by Z ← (1−α)·Z⁽⁰⁾ +
 // α·S·Z, S = D^(−1/2)·A·D^(−1/2) (graph.Symmetric). It reads training labels and no others.
 type CorrectSmooth struct {
 	Steps   int     `json:"steps"`   // of each of the two, ≥ 1

@@ -34,7 +34,7 @@
 // gaps in the numbers, it is a class if masks mark all such nodes, no label if they mark none, and refused otherwise.
 // Task classification makes floats classes, NaN: no label; task regression makes all numbers targets.
 //
-// Of meta.json these fields are read: name, nodes, classes, class_names, client_names,
+// These fields of meta.json are read: name, nodes, classes, class_names, client_names,
 // relation_names, node_type_names, directed (true: edge_index has all edges there are, and no reverse
 // is added), and encoding (an Encoding). import.json may describe the tables that the data set
 // was made of (table.Facts), and skipped.csv the rows that were left out.

@@ -61,7 +61,7 @@ func (t *TimeSplit) Open(of *table.Table, columns []table.Column) (ok bool) {
 	return t.at >= 0
 }
 
-// Of returns what a node's label is used for: nothing where its cell has no time.
+// Of(node) is the use of a node's label: none if its cell has no time.
 func (t *TimeSplit) Of(of *table.Table, cells []string, line int) (graph.Split, error) {
 	cell := of.Cell(cells[t.at])
 	if table.Missing(cell) {

@@ -241,7 +241,7 @@ func Star(leaves int) *graph.Graph {
 }
 
 // Skewed returns a graph without edges of three classes that overlap, in shares of 7, 2 and 1 of ten nodes. 20 nodes of
-// each class train. 30 of each validate, or if drawn is false one in six of all others.
+// each class train. 30 of each validate, or one in six without drawn of all others.
 func Skewed(drawn bool) *graph.Graph {
 	const n = 2000
 	key, x := rng.New(9), mat.New(n, 6)

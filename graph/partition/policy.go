@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/rng"
 )
 
-// Policy decides which part owns each node. Everything else about a partition follows from that: an edge lies with
+// Policy decides which part owns each node. Everything else about a partition follows from that: an edge is with
 // the owner of its destination.
 type Policy interface {
 	// Assign returns the owner, in [0, parts), of each of g's nodes. The same key gives the same owners everywhere.
@@ -42,7 +42,7 @@ type Random struct{}
 // Contiguous gives part p the p-th run of nodes in the order of their IDs: parts differ by at most one node.
 type Contiguous struct{}
 
-// ByColumn gives each node to its natural owner, Graph.Site. It alone knows how many parts there are: 0 means that
+// ByColumn gives each node to its natural owner, Graph.Site. Only it knows how many parts there are: 0 means that
 // number, any other is refused.
 type ByColumn struct{}
 
@@ -73,7 +73,7 @@ func ParsePolicy(name string) (Policy, error) {
 	return nil, fmt.Errorf("policy must be one of %s, restream:N (got %q)", strings.Join(known, ", "), name)
 }
 
-// Needs returns the bytes of memory that p takes of a graph of n nodes and so many stored edges, besides 9 bytes a
+// Needs returns the bytes of memory that p takes of a graph of n nodes and that many stored edges, besides 9 bytes a
 // node; or, for a policy that has the whole graph in memory, all that it takes.
 func Needs(p Policy, n, edges int64) (bytes int64, whole bool) {
 	switch p := p.(type) {
@@ -90,7 +90,7 @@ func Needs(p Policy, n, edges int64) (bytes int64, whole bool) {
 const maxPasses = 1000
 
 // Bounded returns p held to the goal. Policies that balance plan by it; what others put where is checked, and refused
-// where it breaks the goal.
+// if it breaks the goal.
 func Bounded(p Policy, goal Goal) Policy {
 	switch p := p.(type) {
 	case Fennel:

@@ -17,7 +17,7 @@ type HiddenRows struct {
 	X   mat.Dense // [len(IDs) × H]
 }
 
-// EmbeddingsHelp is that of --embeddings.
+// EmbeddingsHelp is the help of --embeddings.
 const EmbeddingsHelp = ".npz or .parquet file for the nodes' last hidden rows"
 
 // CheckEmbeddings returns an error unless WriteEmbeddings can write to path: the name must end in .npz, or with pages

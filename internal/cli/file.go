@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Stdout is the path that stands for standard output.
+// Stdout is the path of standard output.
 const Stdout = "-"
 
 // IsStdout reports whether path means standard output.

@@ -5,7 +5,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// ReadInitial reads the model file at path, from which training starts; nil: the path is empty.
+// ReadInitial reads the model file at path, from which training starts, or returns nil if the path is empty.
 func ReadInitial(path string) (*heddle.Initial, error) {
 	if path == "" {
 		return nil, nil

@@ -36,7 +36,7 @@ func KeyPlace(path string) error {
 	return nil
 }
 
-// TrustedDir is the directory of the rosters in force, beside the user's key.
+// TrustedDir is the directory of the rosters in force, next to the user's key.
 func TrustedDir() string { return filepath.Join(filepath.Dir(DefaultIdentity()), "trusted") }
 
 // LoadKey reads a key that must exist.

@@ -18,7 +18,7 @@ import (
 
 // LaunchFlags are what a process that a scheduler started needs to find the others.
 type LaunchFlags struct {
-	Secret      string // file of the secret that all of them share; empty: the plan names the peers
+	Secret      string // file of the secret that all of them share (empty = the plan names the peers)
 	rank, ranks int    // −1 and 0: the scheduler's
 	hosts       string // of all ranks, with commas between, or a name with {rank} in it; empty: the scheduler's
 	port        int    // of a host's first rank; the next rank on the host has the next port
@@ -113,7 +113,7 @@ func everywhere(addresses []string) (listen []string) {
 }
 
 // LaunchedParts returns the parts of the rank, with commas: of a partition a contiguous run, else what is at path. rank
-// −1: path says which.
+// −1 for the one in path.
 func LaunchedParts(path string, rank, ranks int) (string, error) {
 	if rank < 0 {
 		return path, nil

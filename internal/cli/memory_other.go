@@ -4,8 +4,8 @@ package cli
 
 import "time"
 
-// PeakMemory returns 0: unknown on this system.
+// PeakMemory returns 0, since it is unknown on this system.
 func PeakMemory() int64 { return 0 }
 
-// ProcessorTime returns 0: it is unknown here.
+// ProcessorTime returns 0, since it is unknown here.
 func ProcessorTime() time.Duration { return 0 }

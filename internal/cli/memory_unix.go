@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// PeakMemory returns the most memory that this process has held, in bytes; 0: unknown.
+// PeakMemory returns the most memory that this process has used, in bytes (0 = unknown).
 func PeakMemory() int64 {
 	// Linux counts in Getrusage also what the program that started this one held until then, such as Python.
 	if peak := highWater(); peak > 0 {
@@ -39,7 +39,7 @@ func highWater() int64 {
 	return kib << 10
 }
 
-// ProcessorTime returns how long processors have worked for this process, in its own code; 0: unknown.
+// ProcessorTime returns the processor time of this process in its own code (0 = unknown).
 func ProcessorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -13,7 +13,7 @@ type NumberRow struct {
 	ID         string    `parquet:"id"`
 	Prediction []float64 `parquet:"prediction,list"` // by target, whose names are the value of key targets in the file
 	Split      string    `parquet:"split"`           // train, val, test, or empty
-	Target     []float64 `parquet:"target,list"`     // empty: not known
+	Target     []float64 `parquet:"target,list"`     // (empty = not known)
 	Site       string    `parquet:"site"`
 	Node       int64     `parquet:"-"` // number in the whole graph
 }

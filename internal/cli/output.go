@@ -57,8 +57,8 @@ type ResultFile struct {
 	Privacy *dp.Statement `json:"privacy,omitempty"` // what the run kept private, and how
 
 	Figures  *figures.Figures `json:"figures"`         // null: a peer failed before they were summed
-	Warnings []string         `json:"warnings"`        // what whoever reads the figures must know first
-	Ranks    *links.Ranked    `json:"ranks,omitempty"` // of task links, in place of figures
+	Warnings []string         `json:"warnings"`        // what a reader of the figures must know first
+	Ranks    *links.Ranked    `json:"ranks,omitempty"` // for links, instead of figures
 	Data     dataFacts        `json:"data"`
 	Versions versions         `json:"versions"`
 	Date     time.Time        `json:"date"` // when this was written
@@ -134,11 +134,11 @@ type RunPage struct {
 	Result   *heddle.Result
 	Plan     heddle.Plan    // on which the sites agreed
 	Shards   []*shard.Shard // of this process
-	Names    []string       // of all sites by rank; nil: they have none
+	Names    []string       // of all sites by rank (nil = none)
 	Date     time.Time      // of its end
-	Runs     *Table         // the runs of which this one validates best, or nil
+	Runs     *Table         // all runs, if this is the one that validates best, or nil
 	Links    *Table         // duration of the run over other connections, or nil
-	Settings string         // by which the model was trained, as a settings file
+	Settings string         // settings that trained the model, as a file
 	Command  string         // that repeats the run
 	Data     []string       // warnings of the data
 }
@@ -200,7 +200,7 @@ func name(o *heddle.Result, shards []*shard.Shard, sites []string) {
 	}
 }
 
-// Write writes the files of a run by p. shards are those of this process; page has what o lacks.
+// Write writes the files of a run by p. shards are the parts of this process; page has what o lacks.
 func (out Output) Write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, page RunPage) error {
 	first := shards[0]
 	name(o, shards, page.Names)
@@ -276,7 +276,7 @@ func (out Output) PrintAll(w io.Writer, o *heddle.Result, shards []*shard.Shard,
 	return printLedger(w, l, shards...)
 }
 
-// Print prints the figures of a run, and the files that it wrote. shards are those of this process.
+// Print prints the figures of a run, and the files that it wrote. shards are the parts of this process.
 func (out Output) Print(w io.Writer, o *heddle.Result, shards []*shard.Shard) error {
 	sum := o.Total()
 	fmt.Fprintf(w, "%s: %s %s test, %s validation, %.1f s\n", shards[0].Name, o.Metric,

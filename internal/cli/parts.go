@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// ReadParts reads what one of so many peers holds: a part, or, if there are fewer peers than parts,
+// ReadParts reads what one of that many peers has: a part, or, if there are fewer peers than parts,
 // several with commas between them, whose files it closes: a peer need not hold both them and the shard
 // that they are merged to.
 func ReadParts(paths string, peers int) (*shard.Shard, io.Closer, error) {

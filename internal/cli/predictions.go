@@ -53,7 +53,7 @@ type PredictionRow struct {
 	Class       string   `parquet:"class"`
 	Probability *float64 `parquet:"probability,optional"` // nil where a node may have several classes
 	Split       string   `parquet:"split"`                // train, val, test, or empty
-	Label       *string  `parquet:"label,optional"`       // nil: not known
+	Label       *string  `parquet:"label,optional"`       // (nil = not known)
 	Site        string   `parquet:"site"`
 	// by class, whose names are the value of key classes in the file
 	Probabilities []float64 `parquet:"probabilities,list"`
@@ -245,7 +245,7 @@ func plainCell(text string) string {
 	return "'" + text
 }
 
-// TargetType returns the type whose nodes have labels, "" where the encoding is not that of several tables
+// TargetType returns the type whose nodes have labels, "" if the encoding is not for several tables
 // or no type has them.
 func TargetType(text []byte) string {
 	var c struct {

@@ -51,7 +51,7 @@ func (p Program) Main() {
 	os.Exit(exit)
 }
 
-// Run is the program in a process that goes on, such as that of a test.
+// Run is the program in a process that goes on, such as a test.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
 	out := &sink{to: stdout}
 	root, began := p.Root(out)

@@ -27,7 +27,7 @@ func Reads(f *pflag.FlagSet, names ...string) {
 }
 
 // Missing returns err, the error of c, or where files or directories that c reads are missing or cannot be read, one
-// that says which flag or argument named them and what they must be: flags that Reads marked, and the first argument
+// that names the flag or argument and what it must be: flags that Reads marked, and the first argument
 // where the usage calls it FILE, PATH or LOG.
 func Missing(c *cobra.Command, args []string, err error) error {
 	var wrong *fs.PathError
@@ -65,7 +65,7 @@ func Missing(c *cobra.Command, args []string, err error) error {
 	return cmp.Or(errors.Join(faults...), err)
 }
 
-// CheckRead refuses a file or directory that is not there. Name is that of what names it: a flag, an argument or a key
+// CheckRead refuses a file or directory that is not there. Name is what names it: a flag, an argument or a key
 // of a settings file.
 func CheckRead(name, path string) error {
 	if path == "" || path == "-" {

@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Record is what a run keeps beside its checkpoints: a settings file, by which it continues.
+// Record is what a run keeps next to its checkpoints: a settings file, with which it continues.
 type Record struct {
 	Path     string
 	Again    string // command that continues the run
@@ -29,7 +29,7 @@ const again = "# To continue: "
 // RecordOf is the place of the record of checkpoints in state.
 func RecordOf(state string) string { return filepath.Join(state, "run.yaml") }
 
-// ReadRecord reads the record of checkpoints in state; nil: there is none.
+// ReadRecord reads the record of checkpoints in state, or returns nil if there is none.
 func ReadRecord(state string) (*Record, error) {
 	text, err := os.ReadFile(RecordOf(state))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,7 +80,7 @@ func (r *Record) Differ(now []byte) (all []string, err error) {
 	return all, nil
 }
 
-// Value returns a setting of the record as text; empty: it has none of that name.
+// Value returns a setting of the record as text, or "" if it has none of that name.
 func (r *Record) Value(name string) string {
 	_, of, err := values(r.Settings)
 	if err != nil {

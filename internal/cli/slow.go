@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm/netsim"
 )
 
-// LinkHelp is that of --link.
+// LinkHelp is the help of --link.
 const LinkHelp = "simulated slower network, as latency=50ms,rate=5Mbit"
 
 // prediction is the duration of a run over a connection.

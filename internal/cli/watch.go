@@ -237,7 +237,7 @@ func (a *aroundLine) Handle(ctx context.Context, r slog.Record) error {
 	return a.Handler.Handle(ctx, r)
 }
 
-// Part returns what shows the events of one of several runs, which name tells: its rounds and what
+// Part returns what shows the events of one of several runs, called name: its rounds and what
 // goes wrong.
 func (w *Watch) Part(name string) func(train.Event) {
 	return func(e train.Event) {

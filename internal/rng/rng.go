@@ -1,4 +1,4 @@
-// Package rng gives keyed randomness: a value is a function of a key, never of how many were drawn before it.
+// Package rng gives keyed randomness: a value is a function of a key, never of how many came before it.
 // A key is folded from the seed and whatever names the place of use (phase, layer, round, node, column), so that
 // every peer and every replay draws the same values and nothing has to be stored.
 package rng

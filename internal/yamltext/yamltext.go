@@ -1,4 +1,4 @@
-// Package yamltext reads the settings of a YAML text, and says what is wrong with it in plain words.
+// Package yamltext reads the settings of a YAML text, and reports what is wrong with it in plain words.
 package yamltext
 
 import (
@@ -24,7 +24,7 @@ const (
 )
 
 // Pairs returns the keys and values of a text, which may be empty. The text may be a stranger's: it is refused if it is
-// longer than MaxLen, if it has anchors or aliases, of which a few hundred bytes stand for gigabytes, or characters
+// longer than MaxLen, if it has anchors or aliases (a few hundred bytes of them can become gigabytes), or characters
 // that a terminal obeys, and if it is nested so deeply that the parser would spend seconds on it.
 func Pairs(text []byte) (all []*ast.MappingValueNode, err error) {
 	if len(text) > MaxLen {

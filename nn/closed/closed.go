@@ -220,7 +220,7 @@ type Form struct {
 	Counts []*tape.Param
 }
 
-// New returns a model of zeros, but for the random features, which key determines.
+// New returns a model of zeros, except the random features, which key determines.
 func New(s Layout, features, classes int, key rng.Key) *Form {
 	m := &Form{Spec: s}
 	features = s.Inputs(features)

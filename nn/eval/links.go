@@ -108,7 +108,7 @@ func (r *Ranking) Read(v []int64) (Ranks, error) {
 	return out, err
 }
 
-// Of returns metric m.
+// Of(m) is metric m.
 func (r Ranks) Of(m Metric) float64 {
 	switch k := m.hits(); {
 	case r.Links == 0:

@@ -34,7 +34,7 @@ func (m Metric) Validate() error {
 		return nil
 	}
 	return fmt.Errorf(
-		`eval: metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of classes in order "rank-mae" or "qwk", of numbers "r2", "mae" or "rmse", or of links "mrr" or "hits@10" (got %q)`, string(m))
+		`metric must be "accuracy", "micro-f1", "macro-f1", "auc" or "ap", of classes in order "rank-mae" or "qwk", of numbers "r2", "mae" or "rmse", or of links "mrr" or "hits@10" (got %q)`, string(m))
 }
 
 // OfNumbers reports whether m measures predictions of numbers.
@@ -156,7 +156,7 @@ func (m Metric) Within(x, bound float64) string {
 // Ranks reports whether m depends on the order of the scores, and so on bins.
 func (m Metric) Ranks() bool { return m == "auc" || m == "ap" || m == Auto }
 
-// Of returns m over the rows that c counted.
+// Of(m) is m over the rows that c counted.
 func (m Metric) Of(c *MetricCounts) float64 {
 	switch m {
 	case "accuracy", Auto:

@@ -164,7 +164,7 @@ func Probabilities(dst []float64, row []float32, several bool, temperatures Temp
 // 1; [C] if a node may have several; none for the more probable class, or for each that is more probable than not.
 type Cuts []float64
 
-// Of reports whether class k of a row of logits is predicted. There must be cuts.
+// Of(k) reports whether class k of a row of logits is predicted. There must be cuts.
 func (c Cuts) Of(row []float32, k int, temperatures Temperatures) bool {
 	if len(c) == 1 && len(row) == 2 {
 		return (logOddsOf(row, 0, temperatures, false) >= c[0]) == (k == 1)
@@ -332,7 +332,7 @@ func (t *Table) Class(k int) (right, wrong, missed int64) {
 	return c[0], c[1], c[2]
 }
 
-// Of returns metric m, or NaN if there are no rows or the sheet has no ranking of them.
+// Of(m) is metric m, or NaN if there are no rows or the sheet has no ranking of them.
 func (t *Table) Of(m Metric) float64 {
 	switch {
 	case t.numbers != nil && m.OfNumbers():

@@ -22,7 +22,7 @@ type Temperatures struct {
 	Classes []float64 // [C] the temperature of each class if a node may have several (nil = Shared)
 }
 
-// Of returns the temperature of class k.
+// Of(k) is the temperature of class k.
 func (t Temperatures) Of(k int) float64 {
 	switch {
 	case t.Classes != nil:

@@ -10,7 +10,7 @@ import (
 )
 
 // SameArchitecture returns an error that names the first part in which two models differ that decides about parameters
-// or what is computed of them; dropout and the labels that a step is given concern training alone.
+// or what is computed of them; dropout and the labels that a step is given concern only training.
 func SameArchitecture(file, plan nn.Spec) error {
 	var specs [2]any
 	for k, s := range []nn.Spec{plan, file} {

@@ -6,7 +6,7 @@ import "github.com/heddle-gnn/heddle/kernels"
 // far.
 type Memory struct {
 	Rows       int64 // of layers: what operators and accumulators put out, keep, and compute in
-	Aggregates int64 // of accumulators, beside that: sums by relation, places of maxima, scratch
+	Aggregates int64 // of accumulators, besides: sums by relation, places of maxima, scratch
 	Transposes int64 // of the edges that gradients flow back along
 }
 

@@ -143,7 +143,7 @@ func AddTo(y, x mat.Dense) {
 }
 
 // Operator is an operator that acts on each row by itself: Linear, LayerNorm, ReLU, Dropout, or a Stack
-// of them. BatchNorm alone, while it trains, sees all rows together.
+// of them. Only BatchNorm, while it trains, sees all rows together.
 type Operator interface {
 	Params() []*Param
 	Dims() (in, out int) // 0, 0 = keeps any width

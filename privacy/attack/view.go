@@ -42,7 +42,7 @@ func (a *View) Sent(r int, x graph.Features) mat.Dense {
 	return z
 }
 
-// Know computes what every member of a run over shards knows beside the rows: soft labels and priors.
+// Know computes what every member of a run over shards knows besides the rows: soft labels and priors.
 func (a *View) Know(shards []*shard.Shard) error {
 	err := a.softLabels(shards)
 	if err == nil {

@@ -12,7 +12,7 @@ import (
 
 // PrivateEdges releases sums of neighbours' rows such that nobody who sees them can tell whether the graph
 // has one undirected edge more or less (GAP: Sajadmanesh, Shamsabadi, Bellet and Gatica-Perez, USENIX
-// Security 2023, over rows of class probabilities in place of features). The unit is an edge between
+// Security 2023, over rows of class probabilities instead of features). The unit is an edge between
 // two nodes, whatever its weight and however often a file lists it.
 //
 // Rows are integers on a grid and have a Euclidean length of at most bound steps (Bound). An edge

@@ -28,7 +28,7 @@ import (
 // Features of edges (edge-feat.csv.gz, or edge_feat in data.npz) are columns of edges. If an edge is listed
 // twice, the largest value of each column counts; without types both directions are the same edge.
 //
-// Of a set with types the nodes of all types are nodes, by ascending name of their type, each
+// In a set with types the nodes of all types are nodes, by ascending name of their type, each
 // called TYPE/number; each type's features have their own columns (graph.Types), as have each relation's; and the
 // relations are called HEAD-RELATION-TAIL, followed by the reverse of each.
 func Read(dir, split string) (*graph.Graph, error) {

@@ -180,5 +180,5 @@ func (f *Faults) Write(w io.Writer) error {
 	return c.Error()
 }
 
-// Told reports whether the error of Err names rows of a table.
+// Told is true if the error of Err names rows of a table.
 func (f *Faults) Told(path string) bool { return f != nil && !f.Skip && f.Count(path) > 0 }

@@ -44,7 +44,7 @@ type About struct {
 	Sites                  []string // names of all by rank
 	Rank                   int      // of the site that serves the page
 	Simulated              bool     // all sites are in this process
-	Audit                  string   // file of the site's audit log; empty: it keeps none
+	Audit                  string   // file of the site's audit log (empty = none)
 }
 
 // stopTime is how long the end of a run waits for those who look on.
@@ -65,7 +65,7 @@ type Live struct {
 	state LiveState
 }
 
-// Now returns the state if it is another than that of version seen, and its version.
+// Now returns the state, if its version is not seen, and the version.
 func (p *Live) Now(seen uint64) (LiveState, uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *Live) Now(seen uint64) (LiveState, uint64) {
 	return p.state.now(), p.state.version
 }
 
-// Start serves the page until End; nil: no address was given. An address that others can reach requires a token.
+// Start serves the page until End, or returns nil without an address. An address that others can reach needs a token.
 func (f HTTP) Start(about About, pages Pages, log *slog.Logger) (*Live, error) {
 	if f.Address == "" {
 		if f.Token != "" {

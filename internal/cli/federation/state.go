@@ -183,7 +183,7 @@ func (s *LiveState) now() LiveState {
 	return c
 }
 
-// Sentence says what goes on.
+// Sentence describes the state in words.
 func (s *LiveState) Sentence() string {
 	switch {
 	case s.fault != "":

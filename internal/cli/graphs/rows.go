@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
-// SkippedFile is the file of the rows that were skipped, beside what was made of the others.
+// SkippedFile is the file of the rows that were skipped, next to the output for the others.
 const SkippedFile = "skipped.csv"
 
 // BindCells adds the flags for how tables write their cells.

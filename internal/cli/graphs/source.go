@@ -25,7 +25,7 @@ type Source struct {
 	Shards string `yaml:"shards"` // directory that heddle partition wrote
 	Split  int    `yaml:"split"`  // column of the data set's masks, from 0
 
-	Sites    []string `yaml:"-"` // names of the sites whose parts Open has read; nil: they have none
+	Sites    []string `yaml:"-"` // names of the sites whose parts Open has read (nil = none)
 	Warnings []string `yaml:"-"` // of the data that Open has read
 }
 
@@ -33,7 +33,7 @@ type Source struct {
 type RunFile struct {
 	Source   `yaml:",inline"`
 	InitFile string `yaml:"init_file,omitempty"` // model file whose SHA-256 is setting init
-	Out      string `yaml:"out"`                 // directory to write to; empty: the command names it
+	Out      string `yaml:"out"`                 // directory to write to (empty = the command names it)
 	// runs; each takes the next seed, and the next split if there are several
 	Seeds int `yaml:"seeds,omitempty"`
 

@@ -16,7 +16,7 @@ import (
 
 // Chart is a picture with its text alternative and its caption.
 type Chart struct {
-	SVG     template.HTML // drawn by this package
+	SVG     template.HTML // made by this package
 	Caption string
 }
 

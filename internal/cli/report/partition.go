@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
 
-// Width is the number of columns for which the bytes of an exchange are estimated, that of a usual hidden layer.
+// Width is the number of columns for which the bytes of an exchange are estimated, the width of a usual hidden layer.
 const Width = 64
 
 // WritePartition writes the quality of a partition: balance, the rows between each pair of parts as a picture and in

@@ -29,7 +29,7 @@ type Prediction struct {
 	Notes       []string
 	Date        time.Time
 
-	Together *Together // nil: one process predicted alone
+	Together *Together // (nil = one process predicted by itself)
 }
 
 // Together is what is known of predictions that the members of a plan computed together.

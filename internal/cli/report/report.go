@@ -25,7 +25,7 @@ type Page struct {
 	Lead, Warnings    []string
 	Facts             []Fact
 	Sections          []Section
-	Settings, Command string // by which models were trained, and what repeats that
+	Settings, Command string // that trained models, and what repeats that
 
 	Live        bool // a script replaces the main part
 	Done, Total int  // rounds of a run that goes on
