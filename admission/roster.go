@@ -26,7 +26,7 @@ type Member struct {
 	Role          Role   `json:"role"`
 	Administrator bool   `json:"administrator,omitempty"` // signs rosters
 	Expires       Date   `json:"expires"`                 // the last day
-	// multiaddresses at which it listens (none = it only dials)
+	// multiaddresses that other members can dial (empty = none; the member only dials out)
 	Addresses []string `json:"addresses,omitempty"`
 }
 

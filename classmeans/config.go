@@ -35,7 +35,7 @@ type Config struct {
 	// Columns for a node's neighbours if features only identify nodes (0 = nodes have features).
 	Adjacent int         `json:"adjacent"`
 	Classes  int         `json:"classes"` // C: classes, or columns of numbers
-	Metric   eval.Metric `json:"metric"`  // with which validation nodes choose
+	Metric   eval.Metric `json:"metric"`  // compared over validation nodes
 
 	RowNorm string `json:"row_norm"` // of the features: "none", "l1" or "l2"
 	Target  string `json:"target"`   // "labels": class means of soft labels; "residual"; Auto
@@ -152,9 +152,9 @@ func (c Config) SumBits(peers int) int {
 	return 0
 }
 
-// preciseFrom is the number of labels from which class means need 16 bits, and products of random features 32, with
-// soft labels as the target: with fewer labels, chance moves these sums more than rounding. The next round of residuals
-// corrects what rounding does to a round.
+// preciseFrom is a number of labels. From there on, if soft labels are the target, class means have 16 bits a number
+// and products of random features 32. With fewer labels, chance changes these sums more than rounding does. If
+// residuals are the target, the next round corrects the rounding of this one.
 const preciseFrom = 5000
 
 // MeansBits returns the bits of a number in the sums of features over each class, for `peers` peers with `labelled`
@@ -187,9 +187,9 @@ func (c Config) private() (errs train.ConfigFaults) {
 		errs = append(errs, err)
 	}
 	fault := errs.If
-	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): there is no bound "+
-		"on what a row reveals", c.Epsilon)
-	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): there is no bound on what a row reveals",
+	fault(c.Task == "multi", "epsilon must be 0 where a node may have several classes (got %g): noise "+
+		"cannot hide unbounded rows", c.Epsilon)
+	fault(c.numbers(), "epsilon must be 0 where nodes have numbers (got %g): noise cannot hide unbounded rows",
 		c.Epsilon)
 	fault(c.Adjacent > 0, "epsilon must be 0 where nodes have no features (got %g): class means of their "+
 		"neighbours have no noise", c.Epsilon)

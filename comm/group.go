@@ -67,9 +67,9 @@ func (g *Group) Rank() int { return g.rank }
 // Size returns how many members there are, this one included.
 func (g *Group) Size() int { return g.size }
 
-// LimitSilence ends an operation in which no frame has come or gone for d (0 = never). The error is a *PeerError of a
-// member that was waited for, and ErrSilent: a member may keep its connections and say nothing. Members but the first
-// wait half as long again. It is to be called before the first operation.
+// LimitSilence sets after how long an operation ends if no frame is sent or received (0 = never). The error is
+// ErrSilent in a *PeerError of a member that this one waits for, since a member may stay connected and send nothing.
+// The first member waits d, all others 1.5·d. Call it before the first operation.
 func (g *Group) LimitSilence(d time.Duration) { g.patience = d }
 
 // Approval decides on what a member may send. Its errors end the operation before anything is sent.

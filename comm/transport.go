@@ -1,6 +1,6 @@
 // Package comm gives a fixed set of peers their collective operations: sums, exchanges of rows, broadcasts, barriers.
-// It knows no network: a Transport carries the frames. Every call takes a context, and every byte is counted by the
-// class to which it belongs.
+// It knows no network: a Transport carries the frames. Every call takes a context, and bytes are counted by
+// class: Halo, Reduce or Control.
 package comm
 
 import (

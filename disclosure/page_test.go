@@ -48,7 +48,7 @@ it sends (~--dry-run~ stops there):
 - to all: sums over each column, which are **its own figures** of a type that only this site has;
 - to the owner of the other end of each edge **the name of its end there**, later the edge.
 
-A site can learn whether a name is a node elsewhere; above ten unknown names (~--max-unknown~) there is no answer.
+By asking, a site learns whether another has a name. Above ten unknown names (~--max-unknown~) the other refuses.
 Remove sensitive columns (~--ignore~).
 
 ## What messages reveal
@@ -312,7 +312,7 @@ func (m listedMessage) name() string {
 	return name
 }
 
-// size is how many numbers are sent each time, in which format, and how often if more than once; empty as needed.
+// size returns the count and format of numbers in a message, and how often it is sent if more than once.
 func (m listedMessage) size() (text string) {
 	switch {
 	case m.most == 0:

@@ -373,7 +373,7 @@ type MiniBatchSection struct {
 type Member struct {
 	Name      string   `yaml:"name"`
 	ID        string   `yaml:"id"`        // as heddle init prints it
-	Addresses []string `yaml:"addresses"` // multiaddresses at which it listens (none = it only dials)
+	Addresses []string `yaml:"addresses"` // multiaddresses to dial (empty = it only dials out)
 
 	// Multiaddresses at which it collects shares of phones (none = it collects none). The first two members or more do.
 	LeafAddresses []string `yaml:"leaf_addresses,omitempty"`

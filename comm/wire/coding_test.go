@@ -59,8 +59,8 @@ func (c Coding) check(t *testing.T, got, want mat.Dense) {
 	}
 }
 
-// TestMessages sends messages of every coding, dense and sparse, and compares their lengths with those of the layouts
-// in docs/reference/wire.md.
+// TestMessages sends dense and sparse messages in every coding. Their lengths must be those that docs/reference/wire.md
+// gives.
 func TestMessages(t *testing.T) {
 	for _, c := range codings {
 		for _, share := range []float64{0, 0.05, 0.6, 1} {

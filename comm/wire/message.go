@@ -39,7 +39,7 @@ const (
 	manyValues = 0 // u32 stored columns of each row · u32 columns of all rows · values of all columns
 	oneValue   = 1 // the same, but one value for all columns, always f32: bags of words are mostly this
 	denseRows  = 2 // values of all columns, row by row
-	columnRows = 3 // f32 scales of all columns · values of all columns, row by row; neither if there is no row
+	columnRows = 3 // f32 scales of all columns · values of all columns, row by row (nothing if there are no rows)
 
 	float32s = 0 << 4 // 4 bytes a value
 	bf16s    = 1 << 4 // 2 bytes a value

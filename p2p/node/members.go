@@ -110,7 +110,7 @@ func sleep(ctx context.Context, d time.Duration) {
 type Member struct {
 	Name  string   // for people: "site-b"; at most 255 bytes
 	ID    string   // peer ID, "12D3KooW…"
-	Addrs []string // multiaddresses at which it listens, with or without /p2p/ID; none: it can only dial out
+	Addrs []string // multiaddresses to dial, with or without /p2p/ID (empty = it only dials out)
 }
 
 // Roster lists the members of a session. A member's rank is its index; all peers hold the same

@@ -17,8 +17,8 @@ import (
 // sends the victim, whose columns it has, so that it needs no maps; it is given class and degree, and so is the
 // baseline, which has no row. Shares of variance are over boundary nodes (R², 0 = no better than the mean over the
 // attacker's own nodes); AUC measures whether a value is above that mean. In the last findings the attacker knows all
-// columns but one. It then also searches the value with which the model's maps give the received rows, and the better
-// guess of each column counts.
+// columns except one. It also tries values for that column, until the model's maps give the received rows. The better
+// of its two guesses of a column counts.
 func (run *Run) FewColumns(victim int) (all []Finding, err error) {
 	theirs, yours, err := run.scenes(victim)
 	if err != nil {
