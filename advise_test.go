@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestAdvice: what is allowed and hardly meant is named before a run, and what is not, is not.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestMovedLayers: where training nodes were drawn by class, the logits of trained layers move to the shares of the

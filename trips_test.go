@@ -8,8 +8,8 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestTripsOfARun: over links of latency L and of a rate, a run takes its trips times L, and at most what the bytes of

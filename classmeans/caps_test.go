@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/nn/closed"
-	"github.com/heddle-gnn/heddle/train/linear"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // planted returns n nodes of three classes with rows of length 1: of 400 columns classes differ in the first 39, and

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/linear"
 )
 
 // A checkpoint has what a round begins with: a resumed run computes and sends nothing again, and gives the same bits as

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestChosen: the best solution counts 1, others less for each node that they have wrong beside it (e^0.3 times

@@ -16,14 +16,14 @@ import (
 	"math"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/comm/wire"
+	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
+	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/linear"
 )
 
 // Config is how a model is trained. Settings that are Auto follow from the labels of all peers, before the first round.

@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/train"
 )
 

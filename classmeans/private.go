@@ -6,8 +6,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/privacy/dp"
 )
 
 // ClassSums returns for each own node the sum of its neighbours' class rows in round r, with the noise that keeps edges

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/infer"
 )
 
 // Where training nodes were drawn by class, logits move to the shares of the classes, which the validation nodes tell

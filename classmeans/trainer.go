@@ -10,15 +10,15 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
+	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/linear"
 )
 
 // Trainer is one peer's part in the rounds.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestNarrowCounts: counts in 16 and 32 bits have the sums that those of 64 have, also the wide ones among them, which

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
 // TestDup runs sums in one group while the other one sums and exchanges rows, at every member in its own time: each

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
 // operations are all that a Group can do, in a size where every member waits for every other.

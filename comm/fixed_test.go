@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // plainFixed is what comm.Contribution documents, in plain loops and wide integers: the sums, the

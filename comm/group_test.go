@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/testenv"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
 // liar changes the frames that a member sends.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
 // ops are operations of a group of 4, the messages that follow one another in each, and those that all members send.

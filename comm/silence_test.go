@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
 // A member that stays connected and says nothing is named, by every operation and without a deadline.

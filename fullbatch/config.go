@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/internal/nn/optim"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Config is how a model is trained. A round is an epoch.

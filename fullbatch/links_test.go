@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/train/links"
-	"github.com/heddle-gnn/heddle/train/traintest"
+	"github.com/heddle-gnn/heddle/internal/train/links"
+	"github.com/heddle-gnn/heddle/internal/train/traintest"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // linked makes c one that learns links of these relations with a decoder, by layers that put out rows of 8 columns.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/wire"
-	"github.com/heddle-gnn/heddle/train/traintest"
+	"github.com/heddle-gnn/heddle/internal/comm/wire"
+	"github.com/heddle-gnn/heddle/internal/train/traintest"
 )
 
 // TestCacheChangesNoBit: with a cache of any size, for sparse rows and rounded ones, the model is that without. One

@@ -14,10 +14,10 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/graph/sample"
+	"github.com/heddle-gnn/heddle/internal/graph/sample"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Config is how a model is trained. A round is an epoch, or RoundSteps steps.

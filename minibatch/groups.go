@@ -3,10 +3,10 @@ package minibatch
 import (
 	"context"
 
-	"github.com/heddle-gnn/heddle/graph/sample"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/graph/sample"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/train/links"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // group is some batches of an epoch, ready to be computed.

@@ -9,9 +9,9 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/infer"
-	"github.com/heddle-gnn/heddle/train/links"
-	"github.com/heddle-gnn/heddle/train/traintest"
+	"github.com/heddle-gnn/heddle/internal/infer"
+	"github.com/heddle-gnn/heddle/internal/train/links"
+	"github.com/heddle-gnn/heddle/internal/train/traintest"
 )
 
 // linked returns the configuration of a small model that learns links of these relations of g by a decoder.

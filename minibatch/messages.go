@@ -4,12 +4,12 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/sample"
-	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/internal/graph/sample"
+	"github.com/heddle-gnn/heddle/internal/infer"
+	"github.com/heddle-gnn/heddle/internal/train/figures"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/figures"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // Messages returns what a run of these members sends at most: if no two samples have a node in common, and all that a

@@ -7,11 +7,11 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/graph/sample"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/graph/sample"
+	"github.com/heddle-gnn/heddle/internal/train/links"
+	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // relay samples batches together with the other peers: each draws in-edges of its own nodes for all.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/session"
 )
 

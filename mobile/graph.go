@@ -8,8 +8,8 @@ import (
 	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // What a Graph may hold: a phone's own data, not a site's.

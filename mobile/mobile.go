@@ -27,8 +27,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/disclosure"
-	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/leaf"
 )
 
 // Listener receives what a device does. The library calls its methods one at a time, on its own thread; they may

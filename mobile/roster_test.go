@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/internal/admission"
 )
 
 // TestRoster: a device with a roster takes plans of the sites that it lists and no others, in later processes as well;

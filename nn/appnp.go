@@ -1,9 +1,9 @@
 package nn
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // newAPPNP is y = Z⁽ᴷ⁾ with Z⁽⁰⁾ = x·W + b and Z⁽ᵏ⁺¹⁾ = (1−α)·Â·Z⁽ᵏ⁾ + α·Z⁽⁰⁾ over a graph

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestTraits: what the table says of a convolution is what a layer of it does.

@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // DecoderSpec describes what makes a score of a pair of nodes under a relation, from the rows of both ends. Letters: N

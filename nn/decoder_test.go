@@ -6,8 +6,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // drawn returns a decoder whose parameters are all drawn, rows, and groups of pairs of them; some pairs have one end

@@ -1,9 +1,9 @@
 package nn
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // newGATv2 is dynamic graph attention, y_i = Σ_j α_ij z_j + b for each head, z_j = x_j·W + c, over a

@@ -1,9 +1,9 @@
 package nn
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // newGCN is the graph convolution y_i = Σ_j ã_ij x_j·W + b over a graph normalised by graph.GCN: x

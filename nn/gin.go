@@ -1,9 +1,9 @@
 package nn
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // newGIN is y_i = ReLU((x_i + Σ_j x_j)·W₁ + b₁)·W₂ + b₂ over a graph with self-loops: x R×In, y

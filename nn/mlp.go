@@ -1,8 +1,8 @@
 package nn
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // newMLP is y_i = x_i·W + b, without edges: x R×In, y R×Out.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/nn/closed"
+	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Model is an encoder and layers, or a closed form instead of layers.

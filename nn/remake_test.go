@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestRowsMadeAgain trains chains of layers twice, with rows that stay and with rows that give

@@ -1,9 +1,9 @@
 package nn
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // newSAGE is GraphSAGE's mean, y_i = x_i·W₁ + mean_j x_j·W₂ + b over a graph normalised by

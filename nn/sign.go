@@ -3,8 +3,8 @@ package nn
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // newSIGN is SIGN's first layer, y = [x₀·W₀ | x₁·W₁ | …] + b: x R×In are the features' aggregates

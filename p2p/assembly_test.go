@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // The simulated schedules drive assembly, as rendezvous does, with members that die, come back,

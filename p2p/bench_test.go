@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 	mss "github.com/multiformats/go-multistream"
 )

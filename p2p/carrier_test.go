@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // What travels over the transports that are not the usual ones arrives, is counted, and is refused

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // Three peers, here in one process, sum a vector over QUIC on loopback.

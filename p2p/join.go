@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"

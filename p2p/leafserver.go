@@ -13,8 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/leaf"
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // LeafService is what a site decides for itself of the leaves whose shares it collects.

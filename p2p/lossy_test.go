@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // badLine is a UDP proxy in front of one host: what passes is late, at most so fast, and in part

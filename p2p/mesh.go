@@ -12,7 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // MemberMismatchError reports that the hellos of two members differ. Both find it, and tell the others.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // All members learn at once what differs between whom, with the texts of both plans, whether or not

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // These tests run peers as processes of their own in network namespaces. They need root and the

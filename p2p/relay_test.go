@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // behind opens a relay on loopback, and n hosts that only it knows how to reach.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 )
 

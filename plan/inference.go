@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/heddle-gnn/heddle/comm/wire"
-	"github.com/heddle-gnn/heddle/infer"
+	"github.com/heddle-gnn/heddle/internal/comm/wire"
+	"github.com/heddle-gnn/heddle/internal/infer"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"

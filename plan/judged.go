@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/classmeans"
+	"github.com/heddle-gnn/heddle/internal/admission"
 )
 
 // Allowed returns an error unless policy allows p.

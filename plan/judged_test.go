@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/internal/admission"
 )
 
 // id is a peer ID.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/classmeans"
+	"github.com/heddle-gnn/heddle/internal/admission"
 )
 
 // mostCollecting is how many members may collect shares of leaves.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // links returns what is learned from the links of t (nil = nodes have labels). Faults go to errs.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/internal/admission"
 )
 
 // CheckMembers returns all faults of the texts of p's members and relays: names must be unique and valid in a roster.

@@ -3,7 +3,7 @@ package plan
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/privacy/secagg"
+	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 )
 
 // LeastSecure is how many peers a secure sum has at least: of a sum of two, each sees the other's part.

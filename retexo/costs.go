@@ -1,8 +1,8 @@
 package retexo
 
 import (
+	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/linear"
 )
 
 // costs returns what the components of encoder pca take.

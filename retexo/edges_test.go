@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestColumnsOfEdges: layers that read the columns of edges train layer by layer to the same model whatever the parts:

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/internal/admission"
 )
 
 // swallow is a transport that takes everything.

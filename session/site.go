@@ -10,16 +10,16 @@ import (
 	"slices"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
+	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
-	"github.com/heddle-gnn/heddle/privacy/dp"
-	"github.com/heddle-gnn/heddle/privacy/secagg"
 	"github.com/heddle-gnn/heddle/train"
 )
 

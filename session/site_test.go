@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // TestBoundsOfAHost: the peer timeout comes from the plan, the receive limit is the lower one of the site and its

@@ -9,13 +9,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/comm/wire"
+	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Config is the part of a configuration that every trainer has. A round is one step that all peers take together; where

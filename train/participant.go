@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
 )
 
 // Participant is one peer as a member of a run that survives failures. Each member keeps checkpoints, all greet each

@@ -14,9 +14,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
 // FuzzGreeting: no bytes make the reader panic, and what it accepts encodes to the same bytes.

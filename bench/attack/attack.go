@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/bench/graphs"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/internal/privacy/attack"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // About is what the page of this experiment begins with.

@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // AboutInfer is the introduction of the second experiment's page.

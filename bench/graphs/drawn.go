@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Unlike are the names of drawn graphs that differ from the data sets, on which nothing was tuned: each has a seed.

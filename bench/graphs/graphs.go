@@ -11,7 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Root adds the flag for the folder of the data sets.

@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // leastNodes is the least number of nodes of a site with skewed labels: shares are drawn again until

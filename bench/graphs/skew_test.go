@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // rows is a graph without edges of n nodes, whose classes take turns and of which all train.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Resplit returns g, whose nodes have one class each, with as many training nodes of each class and as many validation

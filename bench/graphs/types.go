@@ -2,7 +2,7 @@ package graphs
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Typed is the name of a drawn graph of which only the types of edges tell which neighbours are alike.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/bench/page"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // About is what the page of this experiment begins with.

@@ -3,7 +3,7 @@ package killrun
 import (
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 func TestParseMarker(t *testing.T) {

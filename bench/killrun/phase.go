@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // A marker is a line of a peer's log that tells how far it is.

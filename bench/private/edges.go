@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/bench/attack/infer"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/privacy/dp"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // canaries is how many pairs of nodes a run decides on by a coin.

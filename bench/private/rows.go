@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	apply "github.com/heddle-gnn/heddle/infer"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	apply "github.com/heddle-gnn/heddle/internal/infer"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // sites is the number of sites of a run whose rows are attacked; the first one attacks.

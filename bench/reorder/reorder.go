@@ -15,10 +15,10 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // About is what the page of this experiment begins with.

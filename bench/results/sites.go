@@ -3,7 +3,7 @@ package results
 import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // fewLabels returns g with so many training nodes of each class at each of the sites, or as many as

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )

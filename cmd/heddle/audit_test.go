@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 

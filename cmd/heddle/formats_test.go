@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
 )
 
-const dglData = "../../graph/dgl/testdata/"
+const dglData = "../../internal/graph/dgl/testdata/"
 
 // TestDGL makes shards of DGL's partition, trains on them, and writes them back.
 func TestDGL(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/internal/testenv"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // asPeer makes this test binary the program, for tests that start several processes.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/admission"
+	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 

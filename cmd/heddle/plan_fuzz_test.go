@@ -4,11 +4,11 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // FuzzPlan: a plan comes from others. Any text is refused or gives settings that are checked before

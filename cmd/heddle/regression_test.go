@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // priceTables writes tables of n nodes at two sites whose price follows from a column of their own and one of their

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/partition/external"
+	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
 )
 
 // numbered writes a table of n numbered nodes and a ring of edges between them. With words it is

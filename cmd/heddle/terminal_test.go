@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
 )
 
 // TestMistyped: what is nearly a command or a flag is suggested, and nothing for what is like none.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // care writes tables of patients, drugs and prescriptions: a patient's outcome is that of the drugs

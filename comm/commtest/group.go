@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // The Group operations over the transport, each against a plain loop.

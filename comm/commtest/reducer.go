@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Noise makes the reducers of one member, over all generations of a run. They do what a private reducer may do: each

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // TestArm: two programs for arm64, under qemu, and one for this machine that listens train together through a relay,

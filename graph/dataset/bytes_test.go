@@ -9,7 +9,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestIgnoredBytes: columns of bytes that are no text are refused, and read once they are ignored; a model reads tables

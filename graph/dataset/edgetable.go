@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/mat"
 )
 

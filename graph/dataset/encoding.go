@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
 )
 
 // Encoding is how a user's tables become a graph: what each column means and how its cells become

@@ -9,8 +9,8 @@ import (
 	"strconv"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // SitesConfig describes the multi-site graph that Sites makes. A zero field means the default in its

@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 func TestSites(t *testing.T) {

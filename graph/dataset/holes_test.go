@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/graph/npy"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/npy"
 )
 
 // TestWarned: what a column that is no column of numbers looks like is named, as is what trains to nothing.

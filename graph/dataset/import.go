@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // ImportConfig lists a user's tables and the roles of their columns. A table's kind follows

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestLike: other tables become the features of the first ones, whatever is in them, and have a split of their own;

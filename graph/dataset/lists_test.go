@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestImportList reads a list of numbers that are names in a table of nodes.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestMissingTexts: each text that means no value means it in a column of labels as in one of numbers, and the

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestUsualNames: the columns of names and ends are found as other programs call them, with blanks, or without

@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/npy"
+	"github.com/heddle-gnn/heddle/internal/graph/npy"
 	"github.com/heddle-gnn/heddle/mat"
 )
 

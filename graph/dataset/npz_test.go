@@ -13,10 +13,10 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/graph/npy"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/npy"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 type arr struct {

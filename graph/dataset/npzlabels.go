@@ -9,7 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/npy"
+	"github.com/heddle-gnn/heddle/internal/graph/npy"
 )
 
 // As is what is known of the labels y of a data set besides its arrays. The zero value: nothing.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // account writes the row of one account of a bank: every second one is late, and code says so.

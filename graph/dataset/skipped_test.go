@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestSkippedReasons: skipped rows are counted by reason, and a table that loses nearly all of them is refused.

@@ -13,7 +13,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/npy"
+	"github.com/heddle-gnn/heddle/internal/graph/npy"
 )
 
 // Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and

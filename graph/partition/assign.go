@@ -2,7 +2,7 @@ package partition
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Assignment is a policy at work on a Source, step after step. Between steps Owner is all there is of it, so that it

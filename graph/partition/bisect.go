@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // bisect returns a partition of l by recursive bisection: one side grows from a random node by the best gain (Karypis

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
+	"github.com/heddle-gnn/heddle/rng"
 	"pgregory.net/rapid"
 )
 

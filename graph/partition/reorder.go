@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // rcm is the reverse of Cuthill and McKee's order (ACM National Conference 1969; George, 1971): breadth first from a

@@ -6,7 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Fennel (Tsourakakis et al., WSDM 2014) passes over the nodes and gives each to the part p of the highest

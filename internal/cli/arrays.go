@@ -12,7 +12,7 @@ import (
 	"strconv"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/npy"
+	"github.com/heddle-gnn/heddle/internal/graph/npy"
 )
 
 // Column is a column of a table, or an array of an .npz: a slice of the values of all rows.

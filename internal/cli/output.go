@@ -14,11 +14,11 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
+	"github.com/heddle-gnn/heddle/internal/train/figures"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/dp"
-	"github.com/heddle-gnn/heddle/train/figures"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // ResultFile is the object of --json. Fields are added and never removed.

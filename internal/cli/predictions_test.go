@@ -10,7 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/graph/npy"
+	"github.com/heddle-gnn/heddle/internal/graph/npy"
 	"github.com/heddle-gnn/heddle/mat"
 )
 

@@ -5,8 +5,8 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // printRanks prints the ranks of links that were held out, and how the model in that file is used.

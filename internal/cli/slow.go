@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
 // LinkHelp is the help of --link.

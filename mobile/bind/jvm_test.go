@@ -17,11 +17,11 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
 	"github.com/heddle-gnn/heddle/session"
 )
 

@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/nntest"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 func TestAggregators(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // attention is GAT's: α is the softmax of LeakyReLU(src·z_j + dst·z_i) (Veličković et al., ICLR

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // dynamicAttention is GATv2's: α is the softmax of vector·LeakyReLU(z_j + r_i + e_ij·U) (Brody, Alon

@@ -1,10 +1,10 @@
 package aggregate
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // matrices are the in×out matrices W_r of R relations, or with bases B W_r = Σ_b a_rb V_b (Schlichtkrull et al., ESWC

@@ -2,10 +2,10 @@ package aggregate
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // relational is h_i = Σ_r Σ_j w_ijr z_j·W_r over the in-edges (j, i) of each of R relations

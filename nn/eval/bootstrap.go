@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // resamples is how many times Interval draws the rows anew.

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 var metrics = []Metric{"accuracy", "micro-f1", "macro-f1", "auc", "ap"}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // drawnRows returns logits and labels of n rows: those of the label's class are larger, by scale. Some rows have no

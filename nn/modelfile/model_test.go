@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // specs are models of every convolution, encoder and carry.

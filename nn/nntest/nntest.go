@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 var seed = rng.New(2302_13053)

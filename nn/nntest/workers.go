@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // worker is one of several that compute a layer together, phase by phase: it has the rows of its

@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestDropoutIsIndependent: as many elements are dropped as P says, each divided so that the mean

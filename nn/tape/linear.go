@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Linear is y = x·W + b: x R×in, dense or sparse, y R×out. In pieces it is y = [x₀·W₀ | x₁·W₁ | …] +

@@ -3,9 +3,9 @@ package tape
 import (
 	"sync"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // loop is a loop over rows that the kernels' pool shares between cores: bands of rows, cut by their

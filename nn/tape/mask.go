@@ -1,9 +1,9 @@
 package tape
 
 import (
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // DropRows writes the rows x to y, or adds them, after dropout with probability p: which elements it

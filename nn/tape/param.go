@@ -3,8 +3,8 @@ package tape
 import (
 	"math"
 
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Param is one tensor that training changes. Grad has Value's shape; backward passes add to it.

@@ -9,8 +9,8 @@ import (
 	"runtime/debug"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Tape has what a forward pass keeps for its backward pass, last in first out, and the memory that

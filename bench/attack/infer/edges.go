@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // mostPairs is the largest number of edges that are attacked, with as many pairs without an edge.

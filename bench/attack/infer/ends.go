@@ -4,9 +4,9 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own

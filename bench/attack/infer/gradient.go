@@ -8,9 +8,9 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/privacy/attack"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // Gradients looks for the rows of a victim's training nodes in the sums of rounds. It subtracts its own part, which

@@ -9,13 +9,13 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/graphtest"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }

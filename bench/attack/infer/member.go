@@ -8,10 +8,10 @@ import (
 	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	apply "github.com/heddle-gnn/heddle/infer"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	apply "github.com/heddle-gnn/heddle/internal/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // alarms is the fraction of false alarms at which attacks on membership are also judged.

@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // planter is a member that adds to the gradient of an encoder's first weights a huge one of fixed signs: an optimiser

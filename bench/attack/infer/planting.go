@@ -10,10 +10,10 @@ import (
 	"github.com/heddle-gnn/heddle/bench/attack/recorded"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/privacy/attack"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Planting is the table of a member that chose it so that the rows of others reveal which of their nodes have a rare

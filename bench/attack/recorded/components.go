@@ -9,12 +9,12 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/wire"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/comm/wire"
+	"github.com/heddle-gnn/heddle/internal/privacy/attack"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/privacy/attack"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Recovery is what an attack got out of rows of features.

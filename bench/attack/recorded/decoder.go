@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/internal/privacy/attack"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/privacy/attack"
 )
 
 // sight is what an attacker knows of single nodes, its own and the victim's: numbers, and a first estimate of the

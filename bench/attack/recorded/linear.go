@@ -5,7 +5,7 @@ import (
 
 	"gonum.org/v1/gonum/floats"
 
-	"github.com/heddle-gnn/heddle/privacy/attack"
+	"github.com/heddle-gnn/heddle/internal/privacy/attack"
 )
 
 // bestLinear returns how likely each column is in the set, up to order: the best linear estimate of the set given the

@@ -8,8 +8,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/rng"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // topics returns a graph of three groups, whose edges and words tell the group; a third each trains, validates and

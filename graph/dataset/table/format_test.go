@@ -13,7 +13,7 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"golang.org/x/text/encoding/unicode"
 
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // read returns the cells of a table, row by row, and the table.

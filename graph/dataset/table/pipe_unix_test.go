@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // TestPipe: a table that can be read only once is refused.

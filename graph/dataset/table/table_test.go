@@ -16,7 +16,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/heddle-gnn/heddle/graph/graphtest"
+	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
 // written returns the path of a new file of that name.

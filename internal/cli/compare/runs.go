@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // input is what one run trains on.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/plan"
 )
 

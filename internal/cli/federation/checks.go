@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // Bounds of what the doctor accepts.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // TestDoctorConcludes: conclusions from who was reached.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-gnn/heddle/admission"
-	"github.com/heddle-gnn/heddle/disclosure"
+	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/kernels"
-	"github.com/heddle-gnn/heddle/p2p/node"
 )
 
 // doctor checks what a run needs. It prints each finding at once, with a remedy.

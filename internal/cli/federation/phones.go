@@ -19,8 +19,8 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
-	"github.com/heddle-gnn/heddle/leaf"
 	"github.com/heddle-gnn/heddle/p2p"
 )
 

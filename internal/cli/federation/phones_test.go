@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/internal/leaf"
 )
 
 // rules writes a file of rules.

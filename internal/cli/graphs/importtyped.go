@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/graph/dataset/typed"
 )
 
 // listing has the tables as they are given: one of nodes and one of edges, or TYPE=FILE and

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/checkpoint"
+	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"

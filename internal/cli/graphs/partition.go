@@ -15,10 +15,10 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
 	"github.com/heddle-gnn/heddle/plan"
 )
 

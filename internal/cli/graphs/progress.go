@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
 )
 
 // progress shows how far the partitioning of a stored graph is.

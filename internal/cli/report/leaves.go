@@ -3,8 +3,8 @@ package report
 import (
 	"fmt"
 
-	"github.com/heddle-gnn/heddle/disclosure"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
 )
 
 // leaves lists what left each site of this process.

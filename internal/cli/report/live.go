@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/admission"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/federation"
 	"github.com/heddle-gnn/heddle/nn/eval"

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/train/figures"
+	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
+	"github.com/heddle-gnn/heddle/internal/train/figures"
 )
 
 // mixed are figures of so many classes, each of which is called the next at times.

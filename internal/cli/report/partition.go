@@ -5,9 +5,9 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/graph/partition/external"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
 	"github.com/heddle-gnn/heddle/internal/svg"
 )
 

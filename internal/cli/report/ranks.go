@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn/eval"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // ranks is where links that were held out rank: of all, by relation and by site.

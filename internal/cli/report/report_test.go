@@ -14,15 +14,15 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/internal/svg"
+	"github.com/heddle-gnn/heddle/internal/train/figures"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
-	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
-	"github.com/heddle-gnn/heddle/train/figures"
-	"github.com/heddle-gnn/heddle/train/links"
 )
 
 // sample is the run of two sites, of which training knows all.

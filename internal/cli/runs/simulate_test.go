@@ -19,11 +19,11 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/leaf"
-	"github.com/heddle-gnn/heddle/privacy/secagg"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // simulated runs heddle simulate --json.

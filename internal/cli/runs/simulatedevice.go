@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // device is a kind of phone: its share of all, its connection, and when it is there. The figures are round ones of our

@@ -14,12 +14,12 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
-	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/p2p/node"
-	"github.com/heddle-gnn/heddle/privacy/secagg"
 )
 
 // delayed is a transport whose frames arrive as late as the model says: what it sends by netsim, what it receives here.

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/classmeans"
-	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/rng"
-	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Time in a simulation is that of events: what nobody does takes none. Only the network and the phones' absence take

@@ -7,11 +7,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/comm/netsim"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/leaf"
+	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/privacy/secagg"
 )
 
 // site is a peer that collects shares. It runs as in any federation; what its messages to the other sites take follows

@@ -7,9 +7,9 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	edges "github.com/heddle-gnn/heddle/train/links"
+	"github.com/heddle-gnn/heddle/internal/graph/dataset/typed"
+	edges "github.com/heddle-gnn/heddle/internal/train/links"
 )
 
 // TestTimesOfTables: links of imported tables are split by the dates that their cells have, of each relation by its own

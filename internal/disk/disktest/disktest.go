@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/internal/disk"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // Recorder is the disk of the machine below one directory, which keeps what it is asked to do. Cut

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/rng"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 const root = "../../.."

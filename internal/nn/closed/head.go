@@ -1,0 +1,105 @@
+package closed
+
+import (
+	"math"
+
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/tape"
+	"github.com/heddle-gnn/heddle/rng"
+)
+
+// Head makes logits of the D columns of all rounds so far.
+type Head struct {
+	Mean, Scale *tape.Param // 1×D: random features see (column − mean)·scale; nil without them
+	Freq, Phase *tape.Param // D×R, 1×R: √2·cos(x·Freq + Phase) (Rahimi and Recht, NIPS 2007); nil
+	Weight      *tape.Param // (D+R)×C
+	Bias        *tape.Param // 1×C
+}
+
+// RandomOf returns how many random features a head with the given number of columns has.
+func (s Layout) RandomOf(columns int) int {
+	if s.RandomEach == 0 {
+		return s.Random
+	}
+	return min(s.Random, s.RandomEach*columns)
+}
+
+// drawFrequencies sets frequencies whose kernel has the width of the median distance of two rows: D columns of
+// deviation 1 lie √(2D) apart. The frequencies of columns [lo, hi) are 0.
+func (h *Head) drawFrequencies(key rng.Key, lo, hi int) {
+	w, phase := h.Freq.Value, h.Phase.Value
+	width := 1 / math.Sqrt(2*float64(max(w.Rows-(hi-lo), 1)))
+	for i := range w.Data {
+		if j := i / w.Cols; j < lo || j >= hi {
+			w.Data[i] = float32(width * key.Normal(uint64(i)))
+		}
+	}
+	for j := range phase.Data {
+		phase.Data[j] = float32(2 * math.Pi * key.Fold(1).Float64(uint64(j)))
+	}
+}
+
+// RandomFeatures returns those that h makes of columns, N×R.
+func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
+	x := cols.Clone()
+	for i := range x.Rows {
+		row := x.Row(i)
+		for j := range row {
+			row[j] = (row[j] - h.Mean.Value.Data[j]) * h.Scale.Value.Data[j]
+		}
+	}
+	y := Times(graph.Features{Dense: x}, h.Freq.Value)
+	for i := range y.Rows {
+		row := y.Row(i)
+		for j, v := range row {
+			row[j] = float32(math.Sqrt2 * math.Cos(float64(v)+float64(h.Phase.Value.Data[j])))
+		}
+	}
+	return y
+}
+
+// Logits returns the logits that h makes of columns, N×C.
+func (h *Head) Logits(cols mat.Dense) mat.Dense {
+	d := cols.Cols
+	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
+	if h.Freq != nil {
+		z := h.RandomFeatures(cols)
+		w := h.Weight.Value.RowRange(d, h.Weight.Value.Rows)
+		kernels.GemmNN(z.Rows, w.Cols, z.Cols, z.Data, z.Stride, w.Data, w.Stride, y.Data, y.Stride, true)
+	}
+	for i := range y.Rows {
+		kernels.Add(h.Bias.Value.Data, y.Row(i))
+	}
+	return y
+}
+
+// Average makes the weights of h the mean of the weights of several regressions; counts are their shares. Row k of
+// weights[i] is of column columns[i][k], from 1, its last row the constant. A regression has weight 0 for columns that
+// it lacks.
+func (h *Head) Average(columns [][]int, weights []mat.Dense, counts []float64) {
+	w, bias := h.Weight.Value, h.Bias.Value.Row(0)
+	sums := make([]float64, (w.Rows+1)*w.Cols) // the constant last
+	total := 0.0
+	for i, of := range columns {
+		for k := 0; counts[i] > 0 && k <= len(of); k++ {
+			row := w.Rows
+			if k < len(of) {
+				row = of[k] - 1
+			}
+			for j, v := range weights[i].Row(k) {
+				sums[row*w.Cols+j] += float64(counts[i] * float64(v)) // rounded twice: the same bits on every processor
+			}
+		}
+		total += counts[i]
+	}
+	for i := range w.Rows {
+		for j := range w.Cols {
+			w.Set(i, j, float32(sums[i*w.Cols+j]/total))
+		}
+	}
+	for j := range bias {
+		bias[j] = float32(sums[w.Rows*w.Cols+j] / total)
+	}
+}
