@@ -21,7 +21,7 @@ servers, phones.
 Start with: heddle demo`,
 	Groups: [][]string{{"Start", "demo", "import", "train", "compare", "predict", "inspect"},
 		{"Several sites", "init", "plan", "match", "join", "status", "doctor"},
-		{"Agree and audit", "approve", "check", "roster", "audit"},
+		{"Agree and audit", "approve", "check", "policy", "roster", "audit"},
 		{"More", "partition", "recommend", "export", "simulate", "relay"}},
 	Commands: func() []*cobra.Command {
 		pages := report.Pages{}

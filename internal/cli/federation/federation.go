@@ -12,5 +12,5 @@ func Site(pages Pages) []*cobra.Command {
 
 // Commands returns all commands.
 func Commands(pages Pages) []*cobra.Command {
-	return append(Site(pages), newPlan(), newRoster(), newCheck(), newAudit(), newRelay())
+	return append(Site(pages), newPlan(), newRoster(), newPolicy(), newCheck(), newAudit(), newRelay())
 }
