@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/heddle-gnn/heddle/kernels"
 )
 
 // Fixed is the fixed-point form of an Update. It takes three steps: Agree sets the grid from the sums
@@ -90,6 +92,13 @@ func (g *Fixed) measure() int {
 	most, fits := uint32(0), true
 	x := g.c.Update
 	for _, n := range g.parts {
+		if g.columns == 1 {
+			top := kernels.MaxAbs(x[:n])
+			g.magnitudes = append(g.magnitudes, top)
+			fits = fits && magnitude(top) <= bound
+			x = x[n:]
+			continue
+		}
 		tops := make([]uint32, g.tile(n)) // as bits, of which those of NaN are above all others'
 		for at := 0; at < n; at += len(tops) {
 			for j, v := range x[at:min(at+len(tops), n)] {
@@ -293,9 +302,7 @@ func encode(bits int, x []float32, inverse []float64, b []byte) {
 			binary.LittleEndian.PutUint16(b[2*i:], uint16(math.Float64bits(float64(float64(v)*inverse[i])+even)))
 		}
 	case 32:
-		for i, v := range x {
-			binary.LittleEndian.PutUint32(b[4*i:], uint32(math.Float64bits(float64(float64(v)*inverse[i])+even)))
-		}
+		kernels.ToFixed(x, inverse, b)
 	default:
 		for i, v := range x {
 			binary.LittleEndian.PutUint64(b[8*i:], uint64(int64(float64(float64(v)*inverse[i])+even-even)))
@@ -316,9 +323,7 @@ func decode(bits int, b []byte, steps []float64, x []float32) {
 			x[i] = float32(float64(int16(binary.LittleEndian.Uint16(b[2*i:]))) * s)
 		}
 	case 32:
-		for i, s := range steps {
-			x[i] = float32(float64(int32(binary.LittleEndian.Uint32(b[4*i:]))) * s)
-		}
+		kernels.Fixed(b, steps, x)
 	default:
 		for i, s := range steps {
 			x[i] = float32(float64(int64(binary.LittleEndian.Uint64(b[8*i:]))) * s)

@@ -236,3 +236,9 @@ func toInt8x8AVX2(up float32, x []float32, y []int8)
 
 //go:noescape
 func fromInt8x8AVX2(scale float32, x []int8, y []float32)
+
+//go:noescape
+func toFixed8AVX2(x []float32, up []float64, b []byte)
+
+//go:noescape
+func fixed8AVX2(b []byte, steps []float64, x []float32)

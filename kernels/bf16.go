@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // A bfloat16 is the upper half of a float32: its exponent, and 8 bits of precision instead of 24.
 
@@ -42,6 +45,50 @@ func FromInt8(scale float32, x []int8, y []float32) {
 	reads(x)
 	writes(y)
 	active.fromInt8(scale, x, y)
+}
+
+// MaxAbs returns the greatest |x| (0 = x is empty), or NaN if x has one.
+func MaxAbs(x []float32) float32 {
+	reads(x)
+	return active.maxAbs(x)
+}
+
+// ToFixed writes x·up to b as packed little-endian integers of 32 bits, rounded half to even. A product is rounded to
+// float64 first, and must be below 2³¹.
+func ToFixed(x []float32, up []float64, b []byte) {
+	checkLength("up of ToFixed", len(up), len(x))
+	checkLength("b of ToFixed", len(b), 4*len(x))
+	reads(x)
+	writes(b)
+	active.toFixed(x, up, b)
+}
+
+// Fixed writes the packed little-endian integers of 32 bits in b, times their steps, to x.
+func Fixed(b []byte, steps []float64, x []float32) {
+	checkLength("steps of Fixed", len(steps), len(x))
+	checkLength("b of Fixed", len(b), 4*len(x))
+	reads(b)
+	writes(x)
+	active.fixed(b, steps, x)
+}
+
+// roundEven, added to a float64 below 2⁵¹, leaves the nearest integer, ties to even, in the lowest bits of the sum, in
+// two's complement.
+const roundEven = 0x1.8p52
+
+func toFixedGeneric(x []float32, up []float64, b []byte) {
+	up, b = up[:len(x)], b[:4*len(x)]
+	for i, v := range x {
+		// A product that were not rounded by itself would be fused with the sum on some processors.
+		binary.LittleEndian.PutUint32(b[4*i:], uint32(math.Float64bits(float64(float64(v)*up[i])+roundEven)))
+	}
+}
+
+func fixedGeneric(b []byte, steps []float64, x []float32) {
+	steps, b = steps[:len(x)], b[:4*len(x)]
+	for i, s := range steps {
+		x[i] = float32(float64(int32(binary.LittleEndian.Uint32(b[4*i:]))) * s)
+	}
 }
 
 func toBF16Generic(x []float32, y []uint16) {

@@ -34,3 +34,15 @@ func fromInt8AVX2(scale float32, x []int8, y []float32) {
 	fromInt8x8AVX2(scale, x[:n], y)
 	fromInt8Generic(scale, x[n:], y[n:])
 }
+
+func toFixedAVX2(x []float32, up []float64, b []byte) {
+	n := len(x) &^ 7
+	toFixed8AVX2(x[:n], up, b)
+	toFixedGeneric(x[n:], up[n:], b[4*n:])
+}
+
+func fixedAVX2(b []byte, steps []float64, x []float32) {
+	n := len(x) &^ 7
+	fixed8AVX2(b, steps, x[:n])
+	fixedGeneric(b[4*n:], steps[n:], x[n:])
+}

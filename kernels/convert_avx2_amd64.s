@@ -135,3 +135,63 @@ each:
 done:
 	VZEROUPPER
 	RET
+
+// func toFixed8AVX2(x []float32, up []float64, b []byte)
+TEXT ·toFixed8AVX2(SB), NOSPLIT, $0-72
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ up_base+24(FP), DX
+	MOVQ b_base+48(FP), DI
+	MOVQ $0x4338000000000000, AX // 0x1.8p52
+	VMOVQ AX, X10
+	VPBROADCASTQ X10, Y10
+	TESTQ CX, CX
+	JZ    done
+
+each:
+	VCVTPS2PD (SI), Y1
+	VCVTPS2PD 16(SI), Y2
+	VMULPD (DX), Y1, Y1
+	VMULPD 32(DX), Y2, Y2
+	VADDPD Y10, Y1, Y1
+	VADDPD Y10, Y2, Y2
+	VSHUFPS $0x88, Y2, Y1, Y1
+	VPERMQ $0xd8, Y1, Y1
+	VMOVDQU Y1, (DI)
+	ADDQ $32, SI
+	ADDQ $64, DX
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ  each
+
+done:
+	VZEROUPPER
+	RET
+
+// func fixed8AVX2(b []byte, steps []float64, x []float32)
+TEXT ·fixed8AVX2(SB), NOSPLIT, $0-72
+	MOVQ b_base+0(FP), SI
+	MOVQ steps_base+24(FP), DX
+	MOVQ x_base+48(FP), DI
+	MOVQ x_len+56(FP), CX
+	TESTQ CX, CX
+	JZ    done
+
+each:
+	VCVTDQ2PD (SI), Y1
+	VCVTDQ2PD 16(SI), Y2
+	VMULPD (DX), Y1, Y1
+	VMULPD 32(DX), Y2, Y2
+	VCVTPD2PSY Y1, X1
+	VCVTPD2PSY Y2, X2
+	VMOVUPS X1, (DI)
+	VMOVUPS X2, 16(DI)
+	ADDQ $32, SI
+	ADDQ $64, DX
+	ADDQ $32, DI
+	SUBQ $8, CX
+	JNZ  each
+
+done:
+	VZEROUPPER
+	RET

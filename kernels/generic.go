@@ -32,6 +32,8 @@ var generic = &set{
 	maxAbs:   maxAbsGeneric,
 	toInt8:   toInt8Generic,
 	fromInt8: fromInt8Generic,
+	toFixed:  toFixedGeneric,
+	fixed:    fixedGeneric,
 
 	sum:        sumGeneric,
 	sumSquares: sumSquaresGeneric,

@@ -2,6 +2,8 @@ package kernels
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math"
 	"math/big"
 	"slices"
 	"testing"
@@ -62,4 +64,31 @@ func BenchmarkIntegers(b *testing.B) {
 	for b.Loop() {
 		AddIntegers(32, x, y)
 	}
+}
+
+// TestFixed: numbers become integers of 32 bits, rounded half to even, and those numbers again, as the arithmetic of
+// float64 has them.
+func TestFixed(t *testing.T) {
+	each(t, func(t *testing.T) {
+		for n := range 100 {
+			x, up, steps := make([]float32, n), make([]float64, n), make([]float64, n)
+			for i := range x {
+				x[i] = []float32{0.5, -0.5, 1.5, -2.5, 0, float32(math.Copysign(0, -1)), 1e-30, -3.25, 1 << 30, 7.49}[i%10]
+				up[i] = []float64{1, 1.9, 0, 0.3}[(i/10+n)%4]
+				steps[i] = float64(i) * 0x1.1p-9
+			}
+			b, back := make([]byte, 4*n), make([]float32, n)
+			ToFixed(x, up, b)
+			Fixed(b, steps, back)
+			for i, v := range x {
+				want := int32(int64(math.RoundToEven(float64(v) * up[i])))
+				if got := int32(binary.LittleEndian.Uint32(b[4*i:])); got != want {
+					t.Fatalf("number %d of %d: %g·%g must be %d (got %d)", i, n, v, up[i], want, got)
+				}
+				if w := float32(float64(want) * steps[i]); back[i] != w {
+					t.Fatalf("number %d of %d: %d·%g must be %g (got %g)", i, n, want, steps[i], w, back[i])
+				}
+			}
+		}
+	})
 }

@@ -44,6 +44,8 @@ type set struct {
 	maxAbs   func(x []float32) float32
 	toInt8   func(up float32, x []float32, y []int8)
 	fromInt8 func(scale float32, x []int8, y []float32)
+	toFixed  func(x []float32, up []float64, b []byte)    // b = x·up as integers of 32 bits
+	fixed    func(b []byte, steps []float64, x []float32) // x = integers of 32 bits times steps
 
 	// Rows of LayerNorm and softmax; sums are in the order of type lanes.
 	sum        func(x []float32) float64

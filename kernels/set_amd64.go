@@ -47,6 +47,8 @@ var avx2 = &set{
 	maxAbs:   maxAbsAVX2,
 	toInt8:   toInt8AVX2,
 	fromInt8: fromInt8AVX2,
+	toFixed:  toFixedAVX2,
+	fixed:    fixedAVX2,
 
 	sum:        sumAVX2,
 	sumSquares: sumSquaresAVX2,
@@ -103,6 +105,8 @@ var avx512 = &set{
 	maxAbs:   maxAbsAVX512,
 	toInt8:   toInt8AVX512,
 	fromInt8: fromInt8AVX512,
+	toFixed:  toFixedAVX2,
+	fixed:    fixedAVX2,
 
 	sum:        sumAVX512,
 	sumSquares: sumSquaresAVX512,

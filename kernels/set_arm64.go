@@ -36,6 +36,8 @@ var neon = &set{
 	maxAbs:   maxAbsNEON,
 	toInt8:   toInt8NEON,
 	fromInt8: fromInt8NEON,
+	toFixed:  toFixedGeneric,
+	fixed:    fixedGeneric,
 
 	sum:        sumNEON,
 	sumSquares: sumSquaresNEON,
