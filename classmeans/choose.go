@@ -393,7 +393,7 @@ func inTheMiddle(all []candidate) choice {
 }
 
 // chosen returns the choice between candidates with validation metrics vals on n nodes; sides are the positives and
-// negatives of each ranking. A NaN in vals: the candidate gives no numbers, or the ranking is undefined for all.
+// negatives of each ranking. A NaN in vals: the candidate gives no numbers, or the metric is undefined for all.
 // Candidates count in the mean with exponential weights of that rate (Dalalyan and Tsybakov, Machine Learning 72,
 // 2008). If few nodes validate, the best is often the luckiest and the mean of many is steadier; if many do, the best
 // dominates. Metrics of numbers have the target's unit: then the best is taken.
@@ -405,7 +405,7 @@ func chosen(m eval.Metric, all []candidate, vals []float64, n float64, sides ...
 		}
 	}
 	switch {
-	case at < 0 && m.Ranks(): // no validation node of one of the classes
+	case at < 0 && (m.Ranks() || m == "r2" && finite(all[0].weights.Data)): // no node of one of the classes, or one number
 		return inTheMiddle(all), nil
 	case at < 0:
 		return c, errors.New("no candidate validates: training has diverged; scale the features")

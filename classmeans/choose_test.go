@@ -57,6 +57,18 @@ func TestChosen(t *testing.T) {
 	if _, err := chosen("accuracy", make([]candidate, 1), []float64{math.NaN()}, 9); err == nil {
 		t.Error("a choice is made where nothing validates")
 	}
+	// R² is undefined for all if the targets that validate are alike, or for one whose weights overflow.
+	nan, all := []float64{math.NaN(), math.NaN(), math.NaN()}, make([]candidate, 3)
+	if got, err := chosen("r2", all, nan, 1); err != nil || len(got.all) != 1 || !math.IsNaN(got.val) {
+		t.Errorf("of undefined R²: %v, %v", got, err)
+	}
+	for k := range all {
+		all[k].weights = mat.New(1, 1)
+		all[k].weights.Data[0] = float32(math.Inf(1))
+	}
+	if _, err := chosen("r2", all, nan, 1); err == nil {
+		t.Error("a choice is made among weights that overflow")
+	}
 }
 
 // TestMeanOfWeights: logits of the mean weights are the mean of the logits, columns that a candidate does not have

@@ -118,10 +118,11 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			return fmt.Errorf("round %d: %w", t.At.Round+1, err)
 		}
 		t.At.Round++
-		if !goOn {
+		last, err := t.Ended(ctx)
+		if !goOn || last {
 			break
 		}
-		if err := t.Save(t); err != nil {
+		if err = errors.Join(err, t.Save(t)); err != nil {
 			return err
 		}
 	}
