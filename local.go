@@ -87,6 +87,7 @@ type Local struct {
 	Embed   bool           // whether the result has hidden rows
 	State   string         // directory of checkpoints, from which the run continues (empty = none are kept)
 	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
+	Last    func() bool    // asked after a round's event: whether it is the last, of its layer if layers have rounds; may be nil
 	Ledger  dp.Ledger      // of what runs spent of the shards' edges; without Path none is kept
 }
 
@@ -139,7 +140,10 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	for _, advice := range disclosure.Advice(p, l.Shards[0]) {
 		l.OnEvent(Event{Kind: train.Warning, Text: advice})
 	}
-	results := make([]*Result, size)
+	results, ends := make([]*Result, size), make([]train.Ends, size)
+	if l.Last != nil {
+		ends = session.LocalEnds(size, l.Last)
+	}
 	err = session.Local(ctx, network, loopback(p), all, func(ctx context.Context, at *session.Session) (err error) {
 		r, state := at.Rank, ""
 		if l.State != "" {
@@ -147,6 +151,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 		}
 		one := &peer{plan: p, name: fmt.Sprintf("peer %d", r), shard: p.InOrder(l.Shards[r]), init: l.Init,
 			embed: l.Embed}
+		at.Ends = ends[r]
 		if r == 0 { // the parts together are one data set, whose edges are each released once
 			at.Spend, at.Event = spend, l.OnEvent
 		}

@@ -1,6 +1,9 @@
 package heddle_test
 
 import (
+	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,5 +95,73 @@ func TestManySites(t *testing.T) {
 	if p.Policy != "random" || len(said) != 1 || said[0].Kind != train.Warning ||
 		!strings.Contains(said[0].Text, "90 sites, more than 64") {
 		t.Errorf("policy %s, said %v", p.Policy, said)
+	}
+}
+
+// TestLast: a run whose rounds are ended after round 5 is the one of a plan with as many rounds, to the bit, also if it
+// was interrupted before.
+func TestLast(t *testing.T) {
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 2000, Sites: 3}, rng.New(1))
+	const rounds = 6
+	for _, c := range []struct{ method, model string }{
+		{plan.LayerWise, "sage"}, {plan.FullBatch, "gcn"}, {plan.MiniBatch, "sage"}, {plan.ClassMeans, ""},
+	} {
+		t.Run(c.method, func(t *testing.T) {
+			p := heddle.Defaults(c.method, c.model)
+			p.Transport = "memory"
+			if c.model != "" {
+				p.Gradient().Rounds, p.Gradient().CheckpointEvery = rounds, 2
+			}
+			if c.method == plan.FullBatch { // else no two runs have the same bits
+				p.FullBatch.Order, p.FullBatch.Exchange = "fixed", "halo"
+			}
+			shards, err := heddle.Split(g, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := heddle.Local{Plan: p, Shards: shards}.Train(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.model != "" {
+				p.Gradient().Rounds = 10 * rounds
+			}
+			round, state := 0, t.TempDir()
+			run := func(ctx context.Context, last func() bool) (*heddle.Result, error) {
+				return heddle.Local{Plan: p, Shards: shards, State: state, Last: last,
+					OnEvent: func(e heddle.Event) {
+						if e.Kind == train.RoundEnd {
+							round = e.Round
+						}
+					}}.Train(ctx)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			if _, err := run(ctx, func() bool {
+				if round == rounds/2 {
+					cancel()
+				}
+				return round == 0 && c.model == ""
+			}); c.model != "" && !errors.Is(err, context.Canceled) {
+				t.Fatalf("interrupted: %v", err)
+			}
+			got, err := run(t.Context(), func() bool { return round == rounds-1 })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.model == "" { // ended after its first round
+				if n := len(got.Model.Closed.Heads); n != 1 {
+					t.Errorf("class means have %d rounds, must have 1", n)
+				}
+				return
+			}
+			for i, q := range got.Model.Params() {
+				if !slices.Equal(q.Value.Data, want.Model.Params()[i].Value.Data) {
+					t.Errorf("%s differs", q.Name)
+				}
+			}
+			if len(got.Curve()) != len(want.Curve()) || got.Test != want.Test {
+				t.Errorf("%d rounds, test %v, must be %d, %v", len(got.Curve()), got.Test, len(want.Curve()), want.Test)
+			}
+		})
 	}
 }

@@ -60,6 +60,7 @@ type event struct {
 	ValLoss   float64          // the same: mean loss
 	Digests   []uint32         // round, evaluate: of each peer's parameters, by rank
 	Labels    float64          // count labels: training labels of all peers
+	Last      bool             // apply: the stage has no further round
 }
 
 // machine is the protocol of one peer: which work comes next, and what is decided from the sums that all peers see.
@@ -78,6 +79,7 @@ type machine struct {
 	next    ready
 	waiting bool // next has been handed out
 	synced  int  // syncs since the last round that committed
+	last    bool // the stage has no further round, whatever the configuration
 }
 
 // newMachine returns the machine of peer rank of size. frozen reports for each layer whether its aggregate can be
@@ -159,9 +161,9 @@ func (m *machine) decide(e event) (ready, error) {
 	case doRound:
 		return m.judge(e), nil
 	case doApply:
-		m.at.Round, m.synced = w.Round+1, 0
+		m.at.Round, m.synced, m.last = w.Round+1, 0, e.Last
 		r := m.round()
-		r.Save = m.config.Checkpoint > 0 && m.at.Round%m.config.Checkpoint == 0
+		r.Save = !m.last && m.config.Checkpoint > 0 && m.at.Round%m.config.Checkpoint == 0
 		return r, nil
 	case doEvaluate:
 		keep := m.at.Improve(m.config.Metric, e.Work.Round, e.Val, e.ValLoss)
@@ -174,7 +176,7 @@ func (m *machine) decide(e event) (ready, error) {
 
 // finished goes on behind a stage whose parameters are final.
 func (m *machine) finished(stage int) ready {
-	m.at = train.Position{Stage: stage + 1, BestRound: -1}
+	m.at, m.last = train.Position{Stage: stage + 1, BestRound: -1}, false
 	switch {
 	case m.at.Stage == m.config.Stages():
 		return ready{Work: work{Kind: doFinish}, Save: true}
@@ -231,7 +233,7 @@ func (m *machine) train() ready {
 }
 
 func (m *machine) round() ready {
-	if m.at.Round >= m.config.Rounds {
+	if m.at.Round >= m.config.Rounds || m.last {
 		return do(work{Kind: doEvaluate, Stage: m.at.Stage, Round: m.at.Round})
 	}
 	return do(work{Kind: doRound, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0})

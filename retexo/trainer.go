@@ -156,7 +156,8 @@ func (t *Trainer) join(g *comm.Group, r comm.Reducer) {
 // stop ends the run for cause while work w was to be done. Where the parameters at hand are those the round began with,
 // they are saved first, so that the run can be resumed from here.
 func (t *Trainer) stop(w work, cause error) error {
-	if t.stage == nil || w.Kind != doRound && w.Kind != doApply && w.Kind != doEvaluate {
+	if t.stage == nil || w.Kind != doRound && w.Kind != doApply && w.Kind != doEvaluate ||
+		w.Kind == doEvaluate && w.Round < t.config.Rounds { // a checkpoint would not have that the rounds are over
 		return cause
 	}
 	if w.Kind != doEvaluate {
@@ -203,7 +204,9 @@ func (t *Trainer) do(ctx context.Context, w work) (e event, err error) {
 	case doRound:
 		err = t.round(ctx, w, &e)
 	case doApply:
-		t.apply(w)
+		if e.Last, err = t.Ended(ctx); err == nil {
+			t.apply(w)
+		}
 	case doSync:
 		err = t.sync(ctx, w)
 	case doEvaluate:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,6 +16,46 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
 )
+
+// vote is what the members of one process decide after a round.
+type vote struct {
+	once sync.Once
+	over chan struct{} // closed when last, err and next are set
+	last bool
+	err  error
+	next *vote
+}
+
+func (v *vote) settle(last bool, err error) {
+	v.once.Do(func() {
+		v.last, v.err, v.next = last, err, &vote{over: make(chan struct{})}
+		close(v.over)
+	})
+}
+
+// LocalEnds returns what each of size members of this process asks after a round. Member 0 calls last, and the others
+// wait for its answer; one whose context ends first decides for all that there is none.
+func LocalEnds(size int, last func() bool) []train.Ends {
+	first, all := &vote{over: make(chan struct{})}, make([]train.Ends, size)
+	for r := range all {
+		at := first
+		all[r] = func(ctx context.Context) (bool, error) {
+			v := at
+			if r == 0 {
+				v.settle(last(), ctx.Err())
+			}
+			select {
+			case <-v.over:
+			case <-ctx.Done():
+				v.settle(false, ctx.Err())
+			}
+			<-v.over
+			at = v.next
+			return v.last, v.err
+		}
+	}
+	return all
+}
 
 // Local makes the sessions of members that are all in this process, by their terms, which name no members, and calls do
 // for each, all at the same time. They are connected in memory, or over loopback at the addresses listen. The first

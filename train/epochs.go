@@ -95,8 +95,8 @@ func (r *Epochs) CountLabels(ctx context.Context, kind string) error {
 	return err
 }
 
-// Rounds trains from the round at hand to first + c.Rounds, or until the patience of c is used up, of total rounds of
-// the run. validate keeps the best state, at last that behind the last round, and step returns the loss of a round. A
+// Rounds trains from the round at hand to first + c.Rounds, or until the patience of c is used up or Ends ends them, of
+// total rounds of the run. validate keeps the best state, at last that behind the last round, and step returns the loss of a round. A
 // round is taken whole or not at all: where one fails, a checkpoint of its begin is left.
 func (r *Epochs) Rounds(ctx context.Context, c Config, first, total int,
 	validate func(last bool) (val, loss float64, err error), step func() (float64, error)) error {
@@ -121,6 +121,11 @@ func (r *Epochs) Rounds(ctx context.Context, c Config, first, total int,
 		e.Sent = r.Sent()
 		r.Report(e)
 		r.At.Round++
+		if last, err := r.Ended(ctx); err != nil {
+			return errors.Join(err, r.Save(r))
+		} else if last {
+			break
+		}
 		if every := c.Checkpoint; every > 0 && r.At.Round%every == 0 && r.At.Round < end {
 			if err := r.Save(r); err != nil {
 				return err

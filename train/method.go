@@ -33,11 +33,15 @@ type Place struct {
 	Sums        comm.Reducer      // over the members and, if there are any, phones
 	Checkpoints *checkpoint.Store // (nil = none are written)
 	OnEvent     func(Event)       // called synchronously, must not block (nil = nobody listens)
+	Ends        Ends              // (nil = the plan decides)
 
 	KeepHidden bool                     // for Trained.Hidden
 	Init       func(*nn.Model) error    // changes the parameters that training starts from (nil = random ones)
 	Spend      func(dp.Statement) error // records what a run spends of the member's edges (nil = nothing does)
 }
+
+// Ends reports after a round whether it is the last of its stage, the same at all members.
+type Ends func(context.Context) (bool, error)
 
 // Trained is what a run gave.
 type Trained struct {
@@ -74,7 +78,7 @@ type Trainer interface {
 // RunTrainer runs t, of settings config, at a place: what Method.Train does with its trainer.
 func RunTrainer(ctx context.Context, p *Place, t Trainer, config any) (_ *Trained, err error) {
 	run := t.State()
-	run.Checkpoints, run.OnEvent, run.KeepHidden = p.Checkpoints, p.OnEvent, p.KeepHidden
+	run.Checkpoints, run.OnEvent, run.Ends, run.KeepHidden = p.Checkpoints, p.OnEvent, p.Ends, p.KeepHidden
 	metric := run.Metric // as it was asked for
 	if p.Group == nil {
 		_, err = run.Resume(t)

@@ -20,6 +20,7 @@ import (
 // with the same checkpoints, resume a run at any point. What a method has besides it adds to a checkpoint, as Kept.
 type RunState struct {
 	OnEvent     func(Event)       // called synchronously, must not block; may be nil
+	Ends        Ends              // after a round that is the last by it no checkpoint is written before the stage's end
 	Checkpoints *checkpoint.Store // (nil = none are written)
 	KeepHidden  bool              // for Rows
 
@@ -278,6 +279,14 @@ func (r *RunState) Report(e Event) {
 	if r.OnEvent != nil {
 		r.OnEvent(e)
 	}
+}
+
+// Ended reports whether the round that is done is the last of its stage. All members ask, once a round.
+func (r *RunState) Ended(ctx context.Context) (bool, error) {
+	if r.Ends == nil {
+		return false, nil
+	}
+	return r.Ends(ctx)
 }
 
 // reportHere reports a checkpoint of the position at hand.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -74,24 +75,27 @@ def flags(settings: dict[str, Any]) -> list[str]:
 
 def run(
     args: Iterable[str],
-    on_event: Optional[Callable[[dict[str, Any]], None]] = None,
+    on_event: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
     out: Optional[pathlib.Path] = None,
+    ask: bool = False,
 ) -> str:
     """Runs the program and returns what it prints for people.
 
-    With on_event the program writes its events to standard output, and on_event gets each of them. Ctrl-C, and an
-    exception of on_event, interrupt the program, which writes a checkpoint where it can.
+    With on_event the program writes its events to standard output, and on_event gets each of them; with ask it waits after
+    each round for what on_event returns, whether that is the last. Ctrl-C, and an exception of on_event, interrupt the
+    program, which writes a checkpoint where it can.
     """
     command = [program(), *args]
     if on_event is not None:
-        command += ["--events=-", "--quiet", "--log-format=json", "--log-level=warn"]
+        command += ["--events=-", "--quiet", "--log-format=json", "--log-level=warn"] + (["--ask"] if ask else [])
     # A group of its own: Ctrl-C comes to Python alone, which passes it on once.
     group: dict[str, Any] = {"start_new_session": True}
     if os.name == "nt":
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined]
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", **group
-    )
+        command, stdin=subprocess.PIPE if ask else subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, encoding="utf-8", **group,
+    )  # fmt: skip
     with process:
         return _watch(process, on_event, out)
 
@@ -112,7 +116,7 @@ def warn(text: str, logged: bool = False) -> None:
     warnings.warn(text, HeddleWarning, stacklevel=level)
 
 
-def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[str, Any]], None]], out: Optional[pathlib.Path]) -> str:
+def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[str, Any]], Optional[bool]]], out: Optional[pathlib.Path]) -> str:
     messages: list[str] = []
     warned: list[str] = []
     reader = threading.Thread(target=_read_messages, args=(process, messages, warned), daemon=True)
@@ -125,13 +129,19 @@ def _watch(process: "subprocess.Popen[str]", on_event: Optional[Callable[[dict[s
                 if on_event is None:
                     printed.append(line)
                 elif interrupted is None:
-                    on_event(json.loads(line))
+                    last = on_event(json.loads(line))
+                    if last is not None and process.stdin:
+                        with contextlib.suppress(OSError):  # the program has ended
+                            process.stdin.write("stop\n" if last else "\n")
+                            process.stdin.flush()
             process.wait()
             reader.join()
             break
         except BaseException as e:
             if interrupted is None:
                 interrupted = e
+                if process.stdin:
+                    process.stdin.close()  # it waits for no answer
                 process.send_signal(signal.CTRL_BREAK_EVENT if os.name == "nt" else signal.SIGINT)  # type: ignore[attr-defined]
             else:
                 process.kill()

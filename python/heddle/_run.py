@@ -303,7 +303,8 @@ def train(
         seeds: runs, by the next seeds and splits; the one that validates best is returned.
         out: directory for the results; None: a temporary one.
         resume: whether an interrupted run in `out` goes on.
-        on_round: gets an object after each round. What it raises interrupts the run.
+        on_round: gets an object after each round. True ends the rounds of the layer, or of the run if all layers are
+            trained together: the model is that of a run with so many `rounds`. What it raises interrupts the run.
         progress: whether tqdm, where it is installed, shows progress.
         plan: settings, as `method="layer-wise", model="sage"`. Without a method it is class-means.
             `init` may also be the state dict of a PyG model: with method full-batch its GCN, GraphSAGE, GAT or
@@ -381,7 +382,7 @@ def join(
     Args:
         plan: file of the plan, the same at all sites (`heddle plan`).
         shard: this site's part (`heddle partition`, `heddle match`).
-        out, on_round, progress: as of `train`.
+        out, on_round, progress: as of `train`, but what on_round returns ends nothing: members agree on rounds by the plan.
         options: further flags of `peer join`, as `identity="site-a.key"`, `state="state"`, `policy="policy.yaml"`.
     """
     directory, owner = _directory(out)
@@ -564,23 +565,23 @@ def _watched(
     events = open(out / "events.jsonl", "a" if resume else "w", encoding="utf-8")
     bar = _bar() if progress else None
 
-    def on_event(e: dict[str, Any]) -> None:
+    def on_event(e: dict[str, Any]) -> Optional[bool]:
         events.write(json.dumps(e) + "\n")
         if not history.add(e):
-            return
+            return None
         if bar is not None:
             bar.total = e["total"]
             bar.n = e["done"]
             bar.set_description_str(e["stage_name"], refresh=False)
             bar.set_postfix(loss=e["loss"], val=e["val"])
-        if on_round is not None:
-            on_round(e)
+        last = on_round(e) if on_round is not None else None
+        return isinstance(last, (bool, np.bool_)) and bool(last)
 
     try:
         if resume:
             events.write('{"kind": "restored"}\n')
             history.resumed = True
-        return _program.run(args, on_event, out), list(history)
+        return _program.run(args, on_event, out, ask=on_round is not None and args[0] == "train"), list(history)
     except _program.Interrupted:
         if owner is not None:
             owner.keep()

@@ -271,6 +271,19 @@ class Faults(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "mine"):
             heddle.train(small(), progress=False, on_round=stop, method="layer-wise", rounds=100000, transport="memory")
 
+    def test_on_round_ends_the_rounds(self):
+        """True ends a layer's rounds: the run is that of a plan with so many, also if it was interrupted before."""
+        settings = {"method": "layer-wise", "model": "sage", "progress": False, "transport": "memory", "checkpoint_every": 1}
+        want = heddle.train(small(), rounds=5, **settings)
+        with tempfile.TemporaryDirectory() as t:
+            with self.assertRaises(ZeroDivisionError):
+                heddle.train(small(), rounds=50, out=t, on_round=lambda e: e["round"] == 3 and 1 / 0, **settings)
+            run = heddle.train(small(), rounds=50, out=t, resume=True, on_round=lambda e: np.bool_(e["round"] == 4), **settings)
+            self.assertEqual([e["round"] for e in run.history], [e["round"] for e in want.history])
+            for name, value in want.weights().items():
+                np.testing.assert_array_equal(run.weights()[name], value)
+        self.assertEqual(len(heddle.train(small(), on_round=lambda e: True, progress=False, **QUICK).history), 1)
+
     def test_ctrl_c_leaves_checkpoints(self):
         script = """
             import signal, sys, heddle

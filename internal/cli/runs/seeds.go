@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // trained is a finished run of a job.
@@ -67,6 +68,15 @@ func (j *job) runs(
 		}
 		local := heddle.Local{Plan: one.plan, Shards: one.shards, State: j.stateOf(state, k), OnEvent: over(event),
 			Ledger: j.ledger, Init: j.init, Embed: j.out.Rows != ""}
+		if j.answers != nil {
+			show, last := local.OnEvent, false
+			local.OnEvent = func(e heddle.Event) {
+				if show(e); e.Kind == train.RoundEnd {
+					last = j.answers.Scan() && j.answers.Text() == "stop"
+				}
+			}
+			local.Last = func() bool { return last }
+		}
 		if one.Result, err = local.Train(ctx); err != nil {
 			return best, nil, errors.Join(err, one.closer.Close())
 		}

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,8 @@ type job struct {
 	planOut string // file for the settings by which the model was trained (empty = none)
 	out     cli.Output
 	resume  bool
+	ask     bool           // after each round
+	answers *bufio.Scanner // (nil = nobody answers)
 	http    federation.HTTP
 	view    cli.WatchFlags
 }
@@ -80,6 +83,9 @@ command with --resume continues from them.`,
 			return err
 		}
 		j.out.Stdout = c.OutOrStdout()
+		if j.ask {
+			j.answers = bufio.NewScanner(c.InOrStdin())
+		}
 		return j.runAll(c.Context(), w, j.view.Text(c, j.out.JSON, j.planOut))
 	}
 	f := c.Flags()
@@ -88,6 +94,10 @@ command with --resume continues from them.`,
 	j.out.Bind(f)
 	f.StringVar(&j.planOut, "plan-out", "", "file for the settings that trained the model")
 	cli.BindLedger(f, &j.ledger)
+	f.BoolVar(&j.ask, "ask", false, "read a line after each round's event: stop ends the rounds")
+	if err := f.MarkHidden("ask"); err != nil { // for programs, as the Python package
+		panic(err)
+	}
 	f.BoolVar(&j.resume, "resume", false, "continue an interrupted run")
 	j.http.Bind(f)
 	j.view.Bind(f)
