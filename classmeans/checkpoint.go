@@ -87,7 +87,7 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	}
 	for i, s := range t.sights() {
 		name := []string{"full", "base"}[i]
-		s.columns = mat.View(t.shard.Owned, h.Columns, c.F32[name+"/columns"])
+		s.columns = s.put(0, mat.View(t.shard.Owned, h.Columns, c.F32[name+"/columns"]))
 		s.logits = mat.View(t.shard.Owned, t.config.Classes, c.F32[name+"/logits"])
 	}
 	for name, sums := range c.F32 {
@@ -118,7 +118,7 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	t.parts = c.F32["equations/sums"]
 	if t.At.Round > 0 {
 		y, weight := t.targets()
-		z, labels, of := t.trainingRows(t.At.Round-1, t.base.columns, y, weight)
+		z, labels, of := t.trainingRows(t.At.Round-1, t.base.columns.Select(t.train), y, weight)
 		var err error
 		if t.own, err = (linear.Normal{}).Extend(linear.Part(z, z.Cols, labels, of), z.Cols, y.Cols); err != nil {
 			return err

@@ -52,7 +52,7 @@ const countGrid = 1.0 / 4096
 // same equations, and makes the mean of the best by validation the head's weights.
 func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float32) (choice, error) {
 	head := t.model.Closed.Heads[r]
-	equations, columns := t.normal, t.full.columns
+	equations, validating := t.normal, t.full.columns.Select(t.shard.NodesIn(graph.Val))
 	if head.Freq != nil {
 		for j := range head.Mean.Value.Cols {
 			mean, deviation := t.normal.Moments(j + 1)
@@ -62,9 +62,10 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 			}
 		}
 		var err error
-		if equations, columns, err = t.withRandom(ctx, r, y, weight); err != nil {
+		if equations, err = t.withRandom(ctx, r, y, weight); err != nil {
 			return choice{}, err
 		}
+		validating = withFeatures(head, validating)
 	}
 	var all []candidate
 	sets, lambdas := t.sets(r, equations.Columns()), t.config.lambdas()
@@ -84,7 +85,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 			all = append(all, one)
 		}
 	}
-	best, err := t.validate(ctx, r, all, columns)
+	best, err := t.validate(ctx, r, all, validating)
 	if err != nil {
 		return choice{}, err
 	}
@@ -112,25 +113,20 @@ func (c choice) mean(head *closed.Head) {
 	head.Average(columns, weights, c.counts)
 }
 
-// withRandom returns the normal equations with the head's random features behind the columns of all
-// rounds, and all columns of own nodes.
-func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense,
-	weight []float32) (linear.Normal, mat.Dense, error) {
+// withFeatures returns the random features that head makes of columns behind these.
+func withFeatures(head *closed.Head, columns mat.Dense) mat.Dense {
+	return graph.Columns([]graph.Features{{Dense: columns},
+		{Dense: head.RandomFeatures(withoutConstant(columns))}}).Dense
+}
+
+// withRandom returns the normal equations with the head's random features behind the columns of all rounds.
+func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []float32) (linear.Normal, error) {
 	head := t.model.Closed.Heads[r]
-	beside := func(columns mat.Dense) mat.Dense {
-		return graph.Columns([]graph.Features{{Dense: columns},
-			{Dense: head.RandomFeatures(withoutConstant(columns))}}).Dense
-	}
-	full := beside(t.full.columns)
-	base := full
-	if t.base != t.full {
-		base = beside(t.base.columns)
-	}
 	// Standardised columns and random features all have products of about the same size, so that one
 	// grid serves them.
 	random, d := head.Freq.Value.Cols, t.normal.Columns()
 	mean, scale := head.Mean.Value.Data, head.Scale.Value.Data
-	even, labels, of := t.trainingRows(r, base, y, weight)
+	even, labels, of := t.trainingRows(r, withFeatures(head, t.base.columns.Select(t.train)), y, weight)
 	for i := range even.Rows {
 		row := even.Row(i)[1:d]
 		for j := range row {
@@ -142,18 +138,18 @@ func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense,
 		Bits: t.config.RandomBits(t.shard.Parts, t.Labels.Labelled), UpdateLimit: t.randomLimit(d, random, k)}
 	said, err := t.Reducer.Reduce(ctx, c)
 	if err != nil {
-		return linear.Normal{}, mat.Dense{}, err
+		return linear.Normal{}, err
 	}
 	equations, err := t.withColumns(t.normal, c.Update, random, head)
 	if err != nil {
-		return linear.Normal{}, mat.Dense{}, err
+		return linear.Normal{}, err
 	}
 	mine, err := t.withColumns(t.own, own, random, head)
 	if err != nil {
-		return linear.Normal{}, mat.Dense{}, err
+		return linear.Normal{}, err
 	}
 	k.From, k.Apart = d, largest(said.Error)
-	return equations, full, t.checkEquations(ctx, r, equations, mine, k)
+	return equations, t.checkEquations(ctx, r, equations, mine, k)
 }
 
 // withColumns extends n by the random features, from sums of their products with standardised columns.
@@ -321,10 +317,10 @@ func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
 }
 
 // validate sums the metric of every candidate over the validation nodes of all peers and returns those that are alike
-// the best; without validation nodes the one with the penalty in the middle and all columns.
+// the best; without validation nodes the one with the penalty in the middle and all columns. columns are those of own
+// validation nodes.
 func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns mat.Dense) (choice, error) {
-	rows := t.shard.NodesIn(graph.Val)
-	labels, of := t.shard.Labels.Select(rows), columns.Select(rows)
+	labels := t.shard.Labels.Select(t.shard.NodesIn(graph.Val))
 	accuracy := t.config.Metric == "accuracy" && !labels.Multi()
 	a := t.config.compared(t.shard.Labels)
 	size := a.Size()
@@ -333,7 +329,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 	}
 	c := &comm.Contribution{ID: t.id("validation", r, 0), Counts: make([]int64, len(all)*size+1)}
 	for k, one := range all {
-		logits := t.logits(one, of)
+		logits := t.logits(one, columns)
 		v := c.Counts[k*size:]
 		if accuracy {
 			counts := eval.Count(logits, labels, nil)

@@ -25,11 +25,14 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		return false, err
 	}
 	for _, s := range t.sights() {
-		added, err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, own, z, s.logits)
+		columns := s.columns // a checkpoint within the round has those before it
+		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, own, z, s.logits, func(x mat.Dense) {
+			columns = s.put(columns.Cols, x)
+		})
 		if err != nil {
 			return false, err
 		}
-		s.columns = graph.Columns(append([]graph.Features{{Dense: s.columns}}, added...)).Dense
+		s.columns = columns
 	}
 	y, weight := t.targets()
 	if t.Leaves {
@@ -295,20 +298,19 @@ func (t *Trainer) added(r int) int {
 	return n
 }
 
-// trainingRows returns the rows of own training nodes as they count in a regression after round r, with their labels
-// and weights.
-func (t *Trainer) trainingRows(r int, columns, y mat.Dense, weight []float32) (z, labels mat.Dense, of []float32) {
+// trainingRows makes z, the rows of own training nodes, what they count in a regression after round r, and returns them
+// with their labels and weights.
+func (t *Trainer) trainingRows(r int, z, y mat.Dense, weight []float32) (rows, labels mat.Dense, of []float32) {
 	for _, i := range t.train {
 		of = append(of, weight[i])
 	}
-	z = columns.Select(t.train)
 	t.bounded(r, z)
 	return z, y.Select(t.train), of
 }
 
 // extend adds the last `added` columns, which are round r's, to the normal equations.
 func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight []float32) error {
-	z, labels, of := t.trainingRows(r, t.base.columns, y, weight)
+	z, labels, of := t.trainingRows(r, t.base.columns.Select(t.train), y, weight)
 	own, k := linear.Part(z, added, labels, of), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: slices.Clone(own),
 		UpdateLimit: linear.PartLimit(added, t.squares(r, k.RestWeight), k.Rest)}

@@ -206,15 +206,17 @@ func (t *Trainer) resolve() error {
 	model.Spec.Units = t.Labels.Units
 	t.model, t.x = model, model.Encoder.Input(t.inputs())
 	t.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
-	constant := ones(t.shard.Owned)
-	t.full = &sight{GraphView: train.WholeGraph(t.shard), columns: constant}
+	columns := 0
+	for r := range spec.Closed.Rounds {
+		columns += spec.Closed.Columns(r, t.config.Classes)
+	}
+	prior := spec.Closed.Prior(t.shard.Owned, t.shares())
+	t.full = newSight(train.WholeGraph(t.shard), t.shard.Owned, columns, prior)
 	t.seenFrom(t.full.Degree)
 	t.base = t.full
 	if t.config.Inductive {
-		t.base = &sight{GraphView: t.seen, columns: constant.Clone()}
+		t.base = newSight(t.seen, t.shard.Owned, columns, prior)
 	}
-	t.full.logits = spec.Closed.Prior(t.shard.Owned, t.shares())
-	t.base.logits = t.full.logits
 	t.train, t.others = spec.Closed.Present(t.shard.Split, t.shard.Labels)
 	return nil
 }

@@ -60,14 +60,18 @@ func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
 	return y
 }
 
+// rowsAtOnce is how many rows have random features at a time: together they are a few megabytes.
+const rowsAtOnce = 4096
+
 // Logits returns the logits that h makes of columns, N×C.
 func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	d := cols.Cols
 	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
-	if h.Freq != nil {
-		z := h.RandomFeatures(cols)
+	for lo := 0; lo < cols.Rows && h.Freq != nil; lo += rowsAtOnce {
+		hi := min(lo+rowsAtOnce, cols.Rows)
+		z, some := h.RandomFeatures(cols.RowRange(lo, hi)), y.RowRange(lo, hi)
 		w := h.Weight.Value.RowRange(d, h.Weight.Value.Rows)
-		kernels.GemmNN(z.Rows, w.Cols, z.Cols, z.Data, z.Stride, w.Data, w.Stride, y.Data, y.Stride, true)
+		kernels.GemmNN(z.Rows, w.Cols, z.Cols, z.Data, z.Stride, w.Data, w.Stride, some.Data, some.Stride, true)
 	}
 	for i := range y.Rows {
 		kernels.Add(h.Bias.Value.Data, y.Row(i))

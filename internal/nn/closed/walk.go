@@ -39,11 +39,10 @@ func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, tr
 			p = spec.Targets(r, train, others, y, logits)
 		}
 		own, z := m.Source(r, x, p)
-		added, err := m.RoundColumns(v, r, own, z, logits)
+		err := m.RoundColumns(v, r, own, z, logits, func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) })
 		if err != nil {
 			return logits, columns, err
 		}
-		all = append(all, added...)
 		if leaveOut || spec.Own > 0 || spec.LogitHops > 0 || r == len(m.Heads)-1 {
 			columns = graph.Columns(all).Dense
 			logits = head.Logits(columns)
@@ -62,16 +61,15 @@ func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	return own, m.Spec.Coarsen(r, x, own)
 }
 
-// RoundColumns returns what round r, from 0, adds to the columns of the nodes in v. own and z are its Source, and
-// logits are from the round before.
-func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense) (all []graph.Features, err error) {
+// RoundColumns passes to add, in order, what round r, from 0, adds to the columns of the nodes in v. own and z are its
+// Source, and logits are from the round before.
+func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense, add func(x mat.Dense)) (err error) {
 	spec := m.Spec
-	add := func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) }
 	if hops := spec.LogitHopsOf(r); hops > 0 {
 		x := spec.Before(logits)
 		for k := range hops {
 			if x, err = v.Aggregate(x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
-				return nil, err
+				return err
 			}
 			add(x)
 		}
@@ -81,7 +79,7 @@ func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense) (al
 		kept := own
 		if k > 0 {
 			if z, err = v.Aggregate(z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
-				return nil, err
+				return err
 			}
 			kept = z
 		}
@@ -98,11 +96,11 @@ func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense) (al
 	if spec.Sums(r) {
 		sums, err := v.ClassSums(r, logits)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		add(spec.SumColumns(sums, logits))
 	}
-	return all, nil
+	return nil
 }
 
 // wholeGraph is all of a graph.
