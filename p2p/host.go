@@ -24,9 +24,8 @@ const (
 
 // Host is one peer on the network: its libp2p node and at most one session at a time.
 type Host struct {
-	// Waiting, if set, is called about once a second for each missing member with its name, the
-	// time since Join began, and the last error in reaching it, if any. Calls do not overlap.
-	Waiting func(name string, since time.Duration, last error)
+	// Waiting, if set, is called about once a second while Join waits. Calls do not overlap.
+	Waiting func(missing []Missing, since time.Duration)
 
 	node *node.Node
 	cfg  node.Config
@@ -36,6 +35,13 @@ type Host struct {
 	joining *rendezvous // while Join runs
 	mesh    *Mesh       // from Join to Mesh.Close
 	closed  bool
+}
+
+// Missing is a member that Join waits for.
+type Missing struct {
+	Rank      int
+	Connected bool  // but it has not met all members yet
+	Last      error // in reaching it (nil = none)
 }
 
 // Listen opens the host's sockets. Nobody can connect until Join.

@@ -152,9 +152,11 @@ func (r *rendezvous) wait(ctx context.Context) error {
 			if r.host.Waiting == nil {
 				continue
 			}
+			var all []Missing
 			for _, p := range r.missing() {
-				r.host.Waiting(p.Name, time.Since(r.start), p.last)
+				all = append(all, p.Missing)
 			}
+			r.host.Waiting(all, time.Since(r.start))
 		}
 	}
 	return nil
@@ -163,9 +165,7 @@ func (r *rendezvous) wait(ctx context.Context) error {
 // waited is a member that a Join waits for.
 type waited struct {
 	node.Peer
-	rank   int
-	linked bool // but has not met the same members as this one
-	last   error
+	Missing
 }
 
 // missing lists the members without a stream, or else those that have not met the same members.
@@ -175,7 +175,7 @@ func (r *rendezvous) missing() (out []waited) {
 	for _, linked := range []bool{false, true} {
 		for _, p := range r.pairs {
 			if p != nil && (p.link != nil) == linked && !(linked && r.assembly.confirms(p.rank)) {
-				out = append(out, waited{p.member, p.rank, linked, p.last})
+				out = append(out, waited{p.member, Missing{p.rank, linked, p.last}})
 			}
 		}
 		if len(out) > 0 {
@@ -191,16 +191,16 @@ func (r *rendezvous) absent(cause error) error {
 	for i, p := range missing {
 		last := "did not answer"
 		switch {
-		case p.last != nil:
-			last = p.last.Error()
-		case p.linked:
+		case p.Last != nil:
+			last = p.Last.Error()
+		case p.Connected:
 			last = "is connected, but has not met all members"
 		case len(p.Addrs) == 0:
 			last = "did not connect, and the roster has no address to reach it"
 		case r.host.cfg.Transport == "quic":
 			last = fmt.Sprintf("%s: %s", p.Addrs[0], node.NoAnswer)
 		}
-		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.rank, p.Name, p.ID, last)
+		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.Rank, p.Name, p.ID, last)
 	}
 	return fmt.Errorf("join: %w after %s waiting for %d of %d peers: %s",
 		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, strings.Join(why, "; "))

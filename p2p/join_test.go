@@ -131,9 +131,11 @@ func joinUntil(t *testing.T, h *Host, roster node.Roster, done func(name string,
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t, patience))
 	defer cancel()
-	h.Waiting = func(name string, _ time.Duration, last error) {
-		if done(name, last) {
-			cancel()
+	h.Waiting = func(missing []Missing, _ time.Duration) {
+		for _, m := range missing {
+			if done(roster.Members[m.Rank].Name, m.Last) {
+				cancel()
+			}
 		}
 	}
 	_, err := h.Join(ctx, roster, Hello{})

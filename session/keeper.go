@@ -141,20 +141,38 @@ func (k *keeper) openHost(ctx context.Context, s Site) (err error) {
 	if k.host, err = p2p.Listen(network); err != nil {
 		return err
 	}
-	k.host.Waiting = func(name string, since time.Duration, last error) {
-		if int(since.Seconds())%5 == 0 {
-			more := ""
-			if last != nil {
-				more = fmt.Sprintf(" (last error: %v)", last)
-			}
-			rank := slices.Index(k.terms.names(), name)
-			most := time.Duration(k.waiting.Load()).Round(time.Second)
-			k.event(train.Event{Kind: train.Connection, Peer: rank, Text: fmt.Sprintf("waiting for %s "+
-				"(%.10s…): %s of %s%s", name, k.terms.Members.Members[rank].ID, since.Round(time.Second), most, more)})
+	var said []p2p.Missing
+	k.host.Waiting = func(missing []p2p.Missing, since time.Duration) {
+		same := func(a, b p2p.Missing) bool { return a.Rank == b.Rank && a.Connected == b.Connected }
+		if int(since.Seconds())%5 == 0 || (k.present || said != nil) && !slices.EqualFunc(missing, said, same) {
+			k.missing(missing)
 		}
+		said = missing
 	}
 	go k.revoke(ctx, s.Identity.PeerID())
 	return nil
+}
+
+// missing reports whom this site waits for, and to whom it is connected meanwhile.
+func (k *keeper) missing(all []p2p.Missing) {
+	var connected []int
+	for r := range k.terms.Members.Members {
+		if !slices.ContainsFunc(all, func(m p2p.Missing) bool { return m.Rank == r && !m.Connected }) {
+			connected = append(connected, r)
+		}
+	}
+	for _, m := range all {
+		one, why := k.terms.Members.Members[m.Rank], "it has not answered"
+		switch {
+		case m.Last != nil:
+			why = m.Last.Error()
+		case m.Connected:
+			why = "it has not met all members"
+		}
+		k.event(train.Event{Kind: train.Connection, Peer: m.Rank, Members: connected, Text: fmt.Sprintf(
+			"waiting for %s (%.10s…), at most %s: %s", one.Name, one.ID,
+			time.Duration(k.waiting.Load()).Round(time.Second), why)})
+	}
 }
 
 // meet meets the other members at the site's host, which stays for the next time.
@@ -168,18 +186,17 @@ func (k *keeper) meet(ctx context.Context) (comm.Transport, error) {
 // met applies the policy's bounds to t, over all connections, and records and reports that all members are connected.
 func (k *keeper) met(t comm.Transport) comm.Transport {
 	k.present = true
-	if k.own != nil {
-		var members []int
-		for r, m := range k.terms.Members.Members {
-			members = append(members, r)
-			if r != k.terms.Rank {
-				k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
-					Rows: int64(len(k.own.Boundary[r])), Text: "the rows of this site's nodes that the peer " +
-						"may be sent, once for each layer and hop"})
-			}
+	var members []int
+	for r, m := range k.terms.Members.Members {
+		members = append(members, r)
+		if k.own != nil && r != k.terms.Rank {
+			k.Record(admission.Record{Event: admission.Connected, Peer: m.ID, Name: m.Name,
+				Rows: int64(len(k.own.Boundary[r])), Text: "the rows of this site's nodes that the peer " +
+					"may be sent, once for each layer and hop"})
 		}
-		k.event(train.Event{Kind: train.Connection, Members: members, Peer: -1})
 	}
+	k.event(train.Event{Kind: train.Connection, Members: members, Peer: -1})
+	t = watchWaits(t, len(members), k.event)
 	if k.Policy == nil {
 		return t
 	}

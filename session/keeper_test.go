@@ -10,26 +10,31 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // swallow is a transport that takes everything.
 type swallow struct{ comm.Transport }
 
 func (swallow) Send(context.Context, int, []byte, []byte) error { return nil }
+func (swallow) Close() error                                    { return nil }
 
 // TestMaxBytesOfARun: the bound of a policy holds for all sessions of a run together, also where the process is
 // restarted, and is not passed where it is killed.
 func TestMaxBytesOfARun(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() *keeper {
-		k := &keeper{Policy: &admission.Policy{MaxBytes: 6400 + 1024}}
+		k := &keeper{Policy: &admission.Policy{MaxBytes: 6400 + 1024},
+			terms: Terms{Members: node.Roster{Members: make([]node.Member, 2)}}}
 		if err := k.recall(dir); err != nil {
 			t.Fatal(err)
 		}
 		return k
 	}
 	send := func(k *keeper, n int) error {
-		return k.met(swallow{}).Send(t.Context(), 1, nil, make([]byte, n))
+		over := k.met(swallow{})
+		defer over.Close()
+		return over.Send(t.Context(), 1, nil, make([]byte, n))
 	}
 	first := begin()
 	if err := errors.Join(send(first, 1000), send(first, 2000)); err != nil { // two sessions

@@ -159,7 +159,7 @@ func (s *Session) patience(ctx context.Context, err error) (time.Duration, error
 	at, _ := errors.AsType[*comm.PeerError](err) // named now: Meet names it only after a while
 	text := "waiting for a peer that failed"
 	if at.Rank >= 0 && at.Rank < len(s.Names) {
-		text = fmt.Sprintf("waiting for %s, which failed", s.Names[at.Rank])
+		text = fmt.Sprintf("waiting for %s, which failed: %v", s.Names[at.Rank], at.Err)
 	}
 	// The peer at fault has a moment to notice, and a fault that comes at once does not spin.
 	s.pause = min(max(2*s.pause, time.Second), mostPause)
@@ -180,7 +180,13 @@ func (s *Session) patience(ctx context.Context, err error) (time.Duration, error
 		s.note(train.Warning, "a peer failed; waiting for it, for at most %s: %v", wait.Round(time.Second),
 			s.naming(err))
 	}
-	s.Event(train.Event{Kind: train.Connection, Peer: at.Rank, Text: text})
+	var others []int // who did not fail is met again
+	for r := range s.Names {
+		if s.phone == nil && r != at.Rank {
+			others = append(others, r)
+		}
+	}
+	s.Event(train.Event{Kind: train.Connection, Peer: at.Rank, Members: others, Text: text})
 	select {
 	case <-time.After(min(s.pause, wait)):
 		return wait, nil

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
@@ -21,13 +22,18 @@ const (
 	HaloPlan EventKind = "halo_plan"
 	Saved    EventKind = "saved"    // Peer: this peer has written a checkpoint
 	Restored EventKind = "restored" // Peer: this peer continues from a checkpoint
-	// Members, Peer, Text: to whom this peer is connected, nobody while it waits for Peer; else that is −1
+	// Members, Peer, Text: to whom this peer is connected; with a Text it waits for Peer, and does not train
 	Connection EventKind = "connection"
+	// Members: connected peers from or to which no message has passed for WaitNoted or longer; none: that is over
+	Waiting EventKind = "waiting"
 	// Text: a step that helps only to find a fault; Sent, if it sent a notable amount
 	Trace   EventKind = "trace"
 	Note    EventKind = "note"    // Text: what goes on between the sites
 	Warning EventKind = "warning" // Text
 )
+
+// WaitNoted is how long one message is waited for before subscribers hear of it.
+const WaitNoted = 2 * time.Second
 
 // Event is something that happened in a run, as one peer saw it. Measures are over all peers; NaN means
 // that a value was not measured.
@@ -107,6 +113,8 @@ func (e Event) fields() []field {
 			field{"refetched", e.Refetched}, field{"kept", e.Kept}, field{"text", e.Text})
 	case Connection:
 		return append(all, field{"members", e.Members}, field{"peer", e.Peer}, field{"text", e.Text})
+	case Waiting:
+		return append(all, field{"members", e.Members})
 	case Saved, Restored:
 		return append(all, field{"peer", e.Peer})
 	}

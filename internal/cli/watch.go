@@ -309,11 +309,13 @@ func (w *Watch) Event(e train.Event) {
 	case train.Trace:
 		w.Log.Debug(e.Text)
 	case train.Connection:
-		if e.Members != nil {
+		if e.Text == "" {
 			w.Log.Debug("connected", "members", fmt.Sprint(e.Members))
 		} else {
 			w.Log.Info(e.Text)
 		}
+	case train.Waiting:
+		w.Log.Debug("waiting for messages", "members", fmt.Sprint(e.Members))
 	case train.Note:
 		w.Log.Info(e.Text)
 	case train.Warning:

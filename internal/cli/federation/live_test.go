@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -194,8 +193,8 @@ func TestStatus(t *testing.T) {
 	}
 	for _, want := range []string{"south: wards (layer-wise, gcn)\n",
 		"Training layer 1: 9 of at most 9 rounds are done.",
-		"training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n", "north   is connected\n",
-		"south   is this site\n", "<west>  has failed or left\n", "Warning: red  [31mtext\n"} {
+		"training loss 0.2222, validation accuracy 84.44 %, sent 12.0 kB\n", "north   is connected since ",
+		"south   is this site\n", "<west>  is missing since ", "Warning: red  [31mtext\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status has no %q:\n%s", want, text)
 		}
@@ -206,12 +205,24 @@ func TestStatus(t *testing.T) {
 		*s.Val < 0.8 {
 		t.Errorf("%v: %s", err, text)
 	}
-	p.mu.Lock()
-	p.state.Last = time.Now().Add(-7 * time.Second)
-	p.mu.Unlock()
-	text, _ = run("--http", address, "--http-token-file", token)
-	if !strings.Contains(text, "done. The last event was ") {
-		t.Errorf("the status must have the age of the last event:\n%s", text)
+	for _, c := range []struct {
+		event train.Event
+		want  []string
+	}{
+		{train.Event{Kind: train.Waiting, Members: []int{0}},
+			[]string{"done. Waiting for a message from north since ", "north   is connected, and its message is waited"}},
+		{train.Event{Kind: train.Waiting}, []string{"rounds are done.\n", "north   is connected since "}},
+		{train.Event{Kind: train.Connection, Peer: 0, Members: []int{1, 2}, Text: "waiting for north, at most 9m: cut"},
+			[]string{"\nWaiting for north since ", " UTC: cut\n", "<west>  is connected since "}},
+		{train.Event{Kind: train.Connection, Peer: -1, Members: []int{0, 1, 2}}, []string{"rounds are done.\n"}},
+	} {
+		event(c.event)
+		text, _ = run("--http", address, "--http-token-file", token)
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("after %+v the status has no %q:\n%s", c.event, want, text)
+			}
+		}
 	}
 	if _, err := run("--http", address); err == nil || !strings.Contains(err.Error(), "401") {
 		t.Errorf("without the token: %v", err)

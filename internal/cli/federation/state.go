@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,20 +50,60 @@ type LiveState struct {
 
 // LiveSite is a site of the run.
 type LiveSite struct {
-	Name      string `json:"name"`
-	State     string `json:"state"` // in words
-	Connected bool   `json:"connected"`
+	Name      string    `json:"name"`
+	State     string    `json:"state"` // in words
+	Connected bool      `json:"connected"`
+	Since     time.Time `json:"since,omitzero"` // the state is this one; none of this site
+	Why       string    `json:"why,omitempty"`  // it is not connected
+
+	ours   bool // this site, or one that is simulated here
+	waited bool // it is not connected, or owes a message
 }
+
+// become changes the state of a site.
+func (s *LiveSite) become(state string, connected, waited bool, why string, now time.Time) {
+	if s.ours {
+		return
+	}
+	if s.State != state && !(s.waited && waited) { // a site that is silent first and then lost is waited for all the time
+		s.Since = now
+	}
+	s.State, s.Connected, s.waited, s.Why = state, connected, waited, why
+}
+
+// Row describes the state in words: since when, and why.
+func (s LiveSite) Row() string {
+	text := s.State
+	if !s.Since.IsZero() {
+		text += " since " + Clock(s.Since)
+	}
+	if s.Why != "" {
+		text += ": " + s.Why
+	}
+	return text
+}
+
+// The states of other sites.
+const (
+	notYet    = "has not been connected"
+	connected = "is connected"
+	silent    = "is connected, and its message is waited for"
+	missing   = "is missing"
+	parted    = "is not connected: the run has ended"
+)
 
 // begun is the state before the first event.
 func begun(about About) LiveState {
 	s := LiveState{version: 1, Began: time.Now(), Last: time.Now(), Metric: "metric"}
 	for r := range about.Sites {
-		one := LiveSite{about.Site(r), "is not connected yet", about.Simulated || r == about.Rank}
+		one := LiveSite{Name: about.Site(r), State: notYet, ours: about.Simulated || r == about.Rank}
+		one.Connected, one.waited = one.ours, !one.ours
 		if about.Simulated {
 			one.State = "is simulated here"
 		} else if r == about.Rank {
 			one.State = "is this site"
+		} else {
+			one.Since = s.Began
 		}
 		s.Sites = append(s.Sites, one)
 	}
@@ -112,16 +153,15 @@ func (s *LiveState) note(e train.Event, now time.Time) {
 		s.say(now, false, fmt.Sprintf("%s is trained: validation %s %s", e.StageName, s.Measure(),
 			cli.Within(eval.Metric(e.Metric), e.Val, e.ValBound)))
 	case train.Connection:
-		if e.Members != nil {
-			s.gather(e.Members)
-			s.say(now, false, fmt.Sprintf("connected: %d of %d sites", len(e.Members), len(s.Sites)))
-			return
+		s.gather(e, now)
+	case train.Waiting:
+		for r := range s.Sites {
+			if one := &s.Sites[r]; slices.Contains(e.Members, r) {
+				one.become(silent, true, true, "", now.Add(-train.WaitNoted))
+			} else if one.State == silent {
+				one.become(connected, true, false, "", now)
+			}
 		}
-		s.waiting = true
-		if e.Peer >= 0 && e.Peer < len(s.Sites) {
-			s.Sites[e.Peer].State, s.Sites[e.Peer].Connected = "is waited on", false
-		}
-		s.say(now, false, e.Text)
 	case train.Saved:
 		s.Saved++
 	case train.Restored:
@@ -139,19 +179,33 @@ func (s *LiveState) note(e train.Event, now time.Time) {
 // Measure is the metric, with the class that it is of.
 func (s *LiveState) Measure() string { return cli.OfClass(s.Metric, eval.Metric(s.Metric), s.Positive) }
 
-// gather takes that those members are connected.
-func (s *LiveState) gather(members []int) {
-	s.waiting = false
+// gather takes to whom this site is connected, and for whom it waits.
+func (s *LiveState) gather(e train.Event, now time.Time) {
+	s.waiting = e.Text != ""
 	for r := range s.Sites {
-		one := &s.Sites[r]
-		if one.State == "is this site" || one.State == "is simulated here" {
-			continue
-		}
-		one.State, one.Connected = "has failed or left", slices.Contains(members, r)
-		if one.Connected {
-			one.State = "is connected"
+		switch one := &s.Sites[r]; {
+		case slices.Contains(e.Members, r):
+			one.become(connected, true, false, "", now)
+		case s.waiting && one.State == notYet:
+			one.Why = cmp.Or(whyOf(e, r), one.Why)
+		default:
+			one.become(missing, false, s.waiting, cmp.Or(whyOf(e, r), one.Why), now)
 		}
 	}
+	if s.waiting {
+		s.say(now, false, e.Text)
+		return
+	}
+	s.say(now, false, fmt.Sprintf("connected: %d of %d sites", len(e.Members), len(s.Sites)))
+}
+
+// whyOf is why the site of rank r is waited for, if e is about it.
+func whyOf(e train.Event, r int) string {
+	if e.Peer != r {
+		return ""
+	}
+	_, why, _ := strings.Cut(e.Text, ": ")
+	return why
 }
 
 // say keeps a note; of the same text again only the newest time.
@@ -166,6 +220,9 @@ func (s *LiveState) say(now time.Time, warning bool, text string) {
 // end takes how the run went.
 func (s *LiveState) end(run error, now time.Time) {
 	s.version, s.Last, s.over = s.version+1, now, true
+	for r := range s.Sites {
+		s.Sites[r].become(parted, false, false, "", now)
+	}
 	if run != nil {
 		s.fault = run.Error()
 		s.say(now, true, "the run has failed: "+s.fault)
@@ -191,18 +248,26 @@ func (s *LiveState) Sentence() string {
 	case s.over:
 		return "The run is complete."
 	case s.waiting:
-		var names []string
-		for _, one := range s.Sites {
-			if !one.Connected {
-				names = append(names, one.Name)
-			}
-		}
-		return "Waiting for " + strings.Join(names, ", ") + "."
+		return cmp.Or(s.awaited("Waiting for "), "Waiting for another site.")
 	case s.Round.Kind != "":
-		return fmt.Sprintf("Training %s: %d of at most %d rounds are done.", s.Round.StageName, s.Round.Done,
-			s.Round.Total)
+		return fmt.Sprintf("Training %s: %d of at most %d rounds are done.%s", s.Round.StageName, s.Round.Done,
+			s.Round.Total, s.awaited(" Waiting for a message from "))
 	}
-	return "Training has begun."
+	return "Training has begun." + s.awaited(" Waiting for a message from ")
+}
+
+// awaited describes, behind a verb, for whom this site waits since when; empty: for nobody.
+func (s *LiveState) awaited(verb string) string {
+	var names []string
+	for _, one := range s.Sites {
+		if one.waited {
+			names = append(names, one.Name+" since "+Clock(one.Since))
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return verb + strings.Join(names, ", ") + "."
 }
 
 // LastVal is the newest figure of validation, which not every round has.

@@ -54,9 +54,6 @@ func (p *Live) status() status {
 		Total: s.Round.Total, Sent: s.Round.Sent, Saved: s.Saved, Restored: s.Restored, Resyncs: s.Resyncs,
 		Began: s.Began,
 		Last:  s.Last, Complete: s.over && s.fault == "", Failed: s.fault, Notes: append([]LiveNote{}, s.Notes...)}
-	if ago := time.Since(s.Last); !s.over && ago >= 2*time.Second {
-		all.State += fmt.Sprintf(" The last event was %d s ago.", int(ago.Seconds()))
-	}
 	if s.Round.Kind != "" {
 		all.Val, all.Loss = cli.Number(s.LastVal()), cli.Number(s.Round.Loss)
 	}
@@ -167,7 +164,7 @@ func (s status) print(w io.Writer) {
 	}
 	t := cli.Table{Head: []string{""}}
 	for _, one := range s.Sites {
-		t.Add(plain(one.Name), plain(one.State))
+		t.Add(plain(one.Name), plain(one.Row()))
 	}
 	if len(s.Sites) > 1 {
 		t.Print(w)

@@ -135,7 +135,7 @@ func (p *livePage) pageOf(s federation.LiveState) Page {
 	if len(s.Sites) > 1 {
 		t := cli.Table{Name: "Sites", Head: []string{"site", "state"}, Text: true}
 		for _, one := range s.Sites {
-			t.Add(one.Name, one.State)
+			t.Add(one.Name, one.Row())
 		}
 		page.Sections = append(page.Sections, Section{Title: "Federation", Charts: siteMap(s.Sites),
 			Tables: []cli.Table{t}})

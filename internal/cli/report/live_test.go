@@ -101,14 +101,16 @@ func TestNews(t *testing.T) {
 			}
 		}
 	}
-	next("Waiting for north, &lt;west&gt;.")
+	next("Waiting for north since ")
 	if status, body := get(t, http.DefaultClient, url+"/"); status != 200 ||
 		!strings.Contains(body, string(last.Main)) {
 		t.Errorf("the page without scripts must have the same main part (got %d, %s)", status, body)
 	}
 	event := p.Over(nil)
-	event(train.Event{Kind: train.Connection, Peer: 2, Text: "waiting for <west>: 5s of 10m"})
-	next("&lt;west&gt; is waited on")
+	event(train.Event{Kind: train.Connection, Peer: 2, Members: []int{0, 1},
+		Text: "waiting for <west>, at most 10m: no route"})
+	next("&lt;west&gt; has not been connected")
+	next(" UTC: no route")
 	if got, body := get(t, http.DefaultClient, url+"/readyz"); got != 503 || !strings.Contains(body, "waiting") {
 		t.Errorf("while it waits: %d %s", got, body)
 	}
