@@ -282,8 +282,7 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"),
 		p.member.ID, sessionProtocol)
 	if _, wrong := errors.AsType[mss.ErrNotSupported[protocol.ID]](err); wrong {
-		err = &MemberMismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol),
-			Peer: "another"}
+		err = r.otherVersion(ctx, p)
 		r.giveUp(err)
 	}
 	if err != nil {
@@ -295,6 +294,28 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 		s.Reset()
 	}
 	return node.Explain(err)
+}
+
+// mostVersion is the last version of the session's protocol that is asked for.
+const mostVersion = 32
+
+// otherVersion is the error of a member that speaks another version of the session's protocol, which it asks for.
+func (r *rendezvous) otherVersion(ctx context.Context, p *pair) error {
+	m := &MemberMismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol),
+		Peer: "another version"}
+	var others []protocol.ID
+	for v := range mostVersion {
+		if one := protocol.ID(fmt.Sprintf("/heddle/session/%d", v+1)); one != sessionProtocol {
+			others = append(others, one)
+		}
+	}
+	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"),
+		p.member.ID, others...)
+	if err == nil {
+		m.Peer = string(s.Protocol())
+		s.Reset()
+	}
+	return m
 }
 
 // reach makes a connection to p, if there is none: directly, or else through a relay.

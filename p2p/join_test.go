@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -293,18 +294,35 @@ func TestNotInRoster(t *testing.T) {
 	}
 }
 
-// A member of another version is refused by the name of the protocol.
+// Both sides of two versions name both, at once.
 func TestOtherVersion(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		hs[1].node.RemoveStreamHandler(sessionProtocol)
-		hs[1].node.SetStreamHandler("/heddle/session/4", nil)
-		hs[1].node.Admit([]node.Peer{{ID: hs[0].node.ID()}})
+		hs[1].node.SetStreamHandler("/heddle/session/4", func(s network.Stream) {
+			s.Read(make([]byte, 1)) // a hello
+			s.Reset()
+		})
+		older := make(chan error, 1)
+		go func() {
+			withoutAddress := node.Roster{Members: slices.Clone(roster.Members)}
+			withoutAddress.Members[0].Addrs = nil // it does not dial a version that it does not speak
+			_, err := hs[1].Join(within(t, patience), withoutAddress, Hello{})
+			older <- err
+		}()
+		begun := time.Now()
 		_, err := hs[0].Join(within(t, patience), roster, Hello{})
-		if err == nil || !strings.Contains(err.Error(), "does not speak /heddle/session/5") ||
-			!strings.Contains(err.Error(), "peer 1 (site-1)") {
-			t.Errorf("join of another version: %v", err)
+		const here = "peer 1 (site-1) speaks /heddle/session/4, ours is /heddle/session/5: upgrade"
+		if err == nil || !strings.Contains(err.Error(), here) {
+			t.Errorf("join of another version: %v, must have %q", err, here)
+		}
+		const there = "peer 0 (site-0) speaks /heddle/session/5, ours is /heddle/session/4: upgrade"
+		if err := <-older; err == nil || !strings.Contains(err.Error(), there) {
+			t.Errorf("join of the older version: %v, must have %q", err, there)
+		}
+		if took := time.Since(begun); took > patience/2 {
+			t.Errorf("both must end at once (took %s)", took)
 		}
 	})
 }

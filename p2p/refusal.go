@@ -27,7 +27,9 @@ func (r *rendezvous) giveUp(err error) {
 		} else {
 			m.With, m.Other = r.rank(), r.members[r.rank()].Name
 		}
-		r.informed(m.Rank)
+		if m.Part != partVersion { // else it has not had our hello
+			r.informed(m.Rank)
+		}
 	}
 	r.give(err)
 }

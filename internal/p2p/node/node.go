@@ -38,7 +38,10 @@ import (
 // HandshakeTime bounds one attempt at a handshake.
 const HandshakeTime = 10 * time.Second
 
-const probeProtocol protocol.ID = "/heddle/probe/1"
+const (
+	probeProtocol protocol.ID = "/heddle/probe/1"
+	seenProtocol  protocol.ID = "/heddle/seen/1" // each stream is answered by the address that it came from
+)
 
 // tcpPatience is how many times Config.PeerTimeout yamux waits for an answer to its probe, which
 // queues behind data on a slow link. The kernel notices a dead peer sooner, but not a stopped one.
@@ -79,7 +82,7 @@ func Listen(cfg Config) (_ *Node, err error) {
 		}
 	}()
 	if !cfg.Guests {
-		n.SetStreamHandler(probeProtocol, n.answerProbe)
+		n.answerSurveys()
 	}
 	begin := func() {}
 	if len(cfg.Relays) > 0 {

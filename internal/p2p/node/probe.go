@@ -57,6 +57,38 @@ func (n *Node) answerProbe(s network.Stream) {
 	n.mu.Unlock()
 }
 
+// answerSurveys lets the others measure their ways to this node.
+func (n *Node) answerSurveys() {
+	n.SetStreamHandler(probeProtocol, n.answerProbe)
+	n.SetStreamHandler(seenProtocol, func(s network.Stream) {
+		s.Write([]byte(s.Conn().RemoteMultiaddr().String()))
+		s.Close()
+	})
+}
+
+// mostAddress is the most bytes of an answer of the seen protocol.
+const mostAddress = 512
+
+// seenFrom returns under which address the other side sees this node (empty = it does not say).
+func seenFrom(ctx context.Context, c network.MuxedConn) string {
+	s, err := c.OpenStream(ctx)
+	if err != nil {
+		return ""
+	}
+	defer s.Reset()
+	if deadline, ok := ctx.Deadline(); ok {
+		s.SetDeadline(deadline)
+	}
+	if mss.SelectProtoOrFail(seenProtocol, s) != nil {
+		return ""
+	}
+	b, err := io.ReadAll(io.LimitReader(s, mostAddress))
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}
+
 // asked returns how often a member has probed this node. A doctor waits for those that it reached, so that they reach
 // it, too.
 func (n *Node) asked(by peer.ID) int {

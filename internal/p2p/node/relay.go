@@ -54,7 +54,7 @@ func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error
 	}
 	r.identify = ids
 	ids.Start()
-	n.SetStreamHandler(probeProtocol, n.answerProbe)
+	n.answerSurveys()
 	peers := n.cfg.MaxPeers
 	if l.Circuits == 0 {
 		l.Circuits = 2 * peers

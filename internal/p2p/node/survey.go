@@ -25,6 +25,7 @@ type Sighting struct {
 	RoundTrip time.Duration //
 	Ahead     time.Duration // how far the peer's clock is ahead of this one's, within half a round trip
 	Rate      float64       // bytes a second towards it, by a short burst
+	Seen      string        // address of this node as the other side sees it (empty = it does not say)
 	Err       error         // it was not reached
 }
 
@@ -119,7 +120,9 @@ func (n *Node) sight(ctx context.Context, s *Sighting, dial func() (network.Muxe
 			n.probing.Lock()
 			measuring, cancel := context.WithTimeout(ctx, HandshakeTime)
 			var seen probed
-			seen, err = probeConn(measuring, c, probeMost)
+			if seen, err = probeConn(measuring, c, probeMost); err == nil && s.Via != "relay" {
+				s.Seen = seenFrom(measuring, c)
+			}
 			cancel()
 			n.probing.Unlock()
 			c.Close()
