@@ -18,7 +18,9 @@ const (
 	wantDisk      = 1 << 30                // bytes
 	slowSync      = 100 * time.Millisecond // of a file of 4 KiB
 	skewNote      = 5 * time.Second        // of two clocks
-	skewFault     = time.Hour              // memberships and hours of a policy are then judged at the wrong time
+	skewFault     = time.Minute            // memberships and hours of a policy are then judged at the wrong time
+
+	leastFiles, filesPerMember = 256, 16 // of sockets, checkpoints and arrays
 )
 
 // memory compares the memory of the machine with the size of the shard.
@@ -187,6 +189,7 @@ func (d *doctor) sightings(found []node.Sighting) {
 	case udp > 0:
 		d.fine("udp", "not blocked")
 	}
+	d.nat(found)
 	d.clock(skews)
 }
 
@@ -207,5 +210,19 @@ func (d *doctor) clock(skews []time.Duration) {
 		d.advise("clock", remedy, "%s behind the others: times in logs will not agree", skew.Round(time.Second))
 	default:
 		d.fine("clock", "%s from the others", skew.Round(time.Millisecond))
+	}
+}
+
+// files compares the limit of open files with what sockets and files of a run need.
+func (d *doctor) files(members int) {
+	most, err := openFiles()
+	switch want := uint64(leastFiles + filesPerMember*members); {
+	case err != nil:
+		d.fine("files", "limit unknown: %v", err)
+	case most < want:
+		d.fault("files", "raise it: ulimit -n 4096 in the shell, LimitNOFILE=4096 in the systemd unit",
+			"%d open files are allowed, and a run of %d members needs up to %d", most, members, want)
+	default:
+		d.fine("files", "%d open files are allowed", most)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -66,6 +68,7 @@ func (d *doctor) diagnose(ctx context.Context) error {
 	d.disk()
 	d.buffers()
 	if d.plan == "" && d.roster == "" {
+		d.files(0)
 		d.key()
 	} else if err := d.network(ctx); err != nil {
 		return err
@@ -170,8 +173,12 @@ func (d *doctor) network(ctx context.Context) error {
 			"this peer is not among the %d members", len(m.members.Members))
 		return nil
 	}
+	d.files(len(m.members.Members))
+	d.names(ctx, net.DefaultResolver, m.members.Members, m.relays)
 	if d.listen == nil {
 		d.listen = m.members.Members[self].Addrs
+	} else {
+		d.announced(m.members.Members[self].Addrs)
 	}
 	cfg := node.Config{Identity: id, Listen: d.listen, Transport: m.carrier, Relays: m.relays, LAN: d.lan,
 		MaxPeers: max(64, len(m.members.Members))}
@@ -180,15 +187,24 @@ func (d *doctor) network(ctx context.Context) error {
 	}
 	n, err := node.Listen(cfg)
 	if err != nil {
-		d.fault("listen", "stop the program that uses the port, or give this peer an address of this machine "+
-			"by --listen", "%v", err)
+		remedy := "stop the program that uses the port"
+		if errors.Is(err, syscall.EADDRNOTAVAIL) {
+			remedy = "correct this site's address in the plan, or, if a router forwards it, repeat with --listen"
+		}
+		d.fault("listen", remedy, "%v", err)
 		return nil
 	}
 	d.fine("listen", "%s", strings.Join(n.FullAddrs(), " "))
 	ctx, cancel := context.WithTimeout(ctx, d.wait)
 	defer cancel()
+	asking := make(chan []*asked, 1)
+	going, stop := context.WithCancel(ctx)
+	go func() { asking <- askAll(going, m.members.Members, id.PeerID()) }()
 	found, err := n.Survey(ctx, m.members)
+	stop()
+	ports := <-asking
 	if err == nil {
+		d.packets(ports)
 		d.sightings(found)
 	}
 	return errors.Join(err, n.Close())

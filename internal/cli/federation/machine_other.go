@@ -2,10 +2,12 @@
 
 package federation
 
-import "errors"
-
-var errUnsupported = errors.New("unsupported on this system")
+import "net"
 
 func diskFree(string) (int64, error) { return 0, errUnsupported }
 
 func udpBuffer(int) (int, error) { return 0, errUnsupported }
+
+func openFiles() (uint64, error) { return 0, errUnsupported }
+
+func wholeDatagrams(*net.UDPConn, bool) error { return errUnsupported }

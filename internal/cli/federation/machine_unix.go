@@ -4,6 +4,7 @@ package federation
 
 import (
 	"net"
+	"runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,4 +35,36 @@ func udpBuffer(want int) (got int, err error) {
 		return 0, fault
 	}
 	return got, err
+}
+
+// openFiles returns how many files this process may open.
+func openFiles() (uint64, error) {
+	var s unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &s)
+	return uint64(s.Cur), err
+}
+
+// wholeDatagrams forbids, or allows, that what c sends is cut into pieces.
+func wholeDatagrams(c *net.UDPConn, whole bool) error {
+	if runtime.GOOS != "linux" {
+		return errUnsupported
+	}
+	const discover4, discover6, never, probe = 10, 23, 0, 3 // IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, IP_PMTUDISC_…
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	value := never
+	if whole {
+		value = probe
+	}
+	level, option := unix.IPPROTO_IP, discover4
+	if c.RemoteAddr().(*net.UDPAddr).IP.To4() == nil {
+		level, option = unix.IPPROTO_IPV6, discover6
+	}
+	fault := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, value) })
+	if fault != nil {
+		return fault
+	}
+	return err
 }
