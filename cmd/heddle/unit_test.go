@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestServiceUnit: the command of the systemd unit is one that this program takes, and the unit takes its exit codes as
+// TestServiceUnit: the commands of the systemd unit and of the pod are ones that this program takes, and the unit takes its exit codes as
 // they are meant.
 func TestServiceUnit(t *testing.T) {
 	t.Parallel()
@@ -22,6 +22,16 @@ func TestServiceUnit(t *testing.T) {
 	if len(words) < 2 || words[0] != "/usr/local/bin/peer" {
 		t.Fatalf("ExecStart: %q", words)
 	}
+	site := strings.Join(strings.Fields(string(contents(t, "../../packaging/k8s/site.yaml"))), " ")
+	_, site, _ = strings.Cut(site, "args: [")
+	site, _, _ = strings.Cut(site, "]")
+	takes(t, words)
+	takes(t, append([]string{"peer"}, strings.Split(strings.ReplaceAll(site, `"`, ""), ", ")...))
+}
+
+// takes fails the test unless the program takes a command to join.
+func takes(t *testing.T, words []string) {
+	t.Helper()
 	root, _ := program.Root(nil)
 	c, args, err := root.Find(words[1:])
 	if err == nil {

@@ -1,4 +1,4 @@
-"""Validates the manifests in examples/k8s: those of Kubernetes by its own schemas, JobSet and TrainJob by Kubeflow's models."""
+"""Validates the manifests in examples/k8s and packaging/k8s: those of Kubernetes by its own schemas, JobSet and TrainJob by Kubeflow's models."""
 
 import importlib.util
 import json
@@ -6,7 +6,7 @@ import pathlib
 import unittest
 
 MISSING = [m for m in ("kubernetes_validate", "kubeflow_trainer_api", "yaml") if importlib.util.find_spec(m) is None]
-MANIFESTS = pathlib.Path(__file__).parents[2] / "examples" / "k8s"
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def differences(given, kept, at=""):
@@ -52,7 +52,7 @@ class Manifests(unittest.TestCase):
         import yaml
 
         kinds = set()
-        for path in sorted(MANIFESTS.glob("*.yaml")):
+        for path in sorted([*ROOT.glob("examples/k8s/*.yaml"), *ROOT.glob("packaging/k8s/*.yaml")]):
             for document in yaml.safe_load_all(path.read_text()):
                 kinds.add(document["kind"])
                 with self.subTest(f"{path.name}: {document['kind']}"):
