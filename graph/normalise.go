@@ -102,19 +102,27 @@ func weighed(g *CSR, weigh func(w float32, i, j int) float32) *CSR {
 }
 
 func scale(w float32, i, j int, degree []float32, norm Norm) float32 {
+	if norm == Mean { // sources may have no degree here
+		return norm.Weigh(w, degree[i], 0)
+	}
+	return norm.Weigh(w, degree[i], degree[j])
+}
+
+// Weigh returns the weight of an edge of weight w between nodes of those weighted degrees, as Normalise has it.
+func (norm Norm) Weigh(w, to, from float32) float32 {
 	switch norm {
 	case GCN:
-		if d := (1 + float64(degree[i])) * (1 + float64(degree[j])); d > 0 {
+		if d := (1 + float64(to)) * (1 + float64(from)); d > 0 {
 			return float32(float64(w) / math.Sqrt(d))
 		}
 		return 0
 	case Symmetric:
-		if d := float64(degree[i]) * float64(degree[j]); d > 0 {
+		if d := float64(to) * float64(from); d > 0 {
 			return float32(float64(w) / math.Sqrt(d))
 		}
 		return 0
 	case Mean:
-		if d := float64(degree[i]); d > 0 {
+		if d := float64(to); d > 0 {
 			return float32(float64(w) / d)
 		}
 		return 0

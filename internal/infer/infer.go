@@ -114,29 +114,39 @@ func Logits(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.
 // Graph returns the logits of all nodes of g by m, N×C, which is computed here; numbers are standardised
 // (nn.Spec.Units). Some models read labels of g (nn.Spec.ReadsLabels); nn.Spec.Unlabelled warns if it has none.
 func Graph(m *nn.Model, g *graph.Graph) (mat.Dense, error) {
-	s := shard.Unnamed(g)
+	s, labelled, err := Nodes(m, g)
+	if err != nil {
+		return mat.Dense{}, err
+	}
+	group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
+	defer group.Close()
+	p := newRun(context.Background(), Config{}, m, s, group, nil)
+	p.whole, p.labels.Labelled = true, float64(labelled)
+	return p.logits()
+}
+
+// Nodes returns the nodes of g with labels and splits as m reads them, and how many of them trained and have a label,
+// or why the layers of m cannot be applied to g.
+func Nodes(m *nn.Model, g *graph.Graph) (s *shard.Shard, labelled int, err error) {
+	s = shard.Unnamed(g)
 	if c := m.Spec.Closed; c != nil && c.Adjacent > 0 {
 		var ok bool
 		if s.Global, ok = g.X.Numbers(); !ok {
-			return mat.Dense{}, errors.New("nodes must have no features: the model knows them by their neighbours")
+			return nil, 0, errors.New("nodes must have no features: the model knows them by their neighbours")
 		}
 		s.Nodes = int64(m.Spec.Features) // of the training graph, where g may be a part
 	}
 	if err := errors.Join(faults(m, s)...); err != nil {
-		return mat.Dense{}, err
+		return nil, 0, err
 	}
 	s.Labels, s.Split, _ = m.Spec.Given(s.Labels, s.Split, s.Owned)
 	s.Labels = s.Labels.Standardised(m.Spec.Units)
-	group := comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1)
-	defer group.Close()
-	p := newRun(context.Background(), Config{}, m, s, group, nil)
-	p.whole = true
 	for _, i := range s.NodesIn(graph.Train) {
 		if s.Labels.Has(int(i)) {
-			p.labels.Labelled++
+			labelled++
 		}
 	}
-	return p.logits()
+	return s, labelled, nil
 }
 
 func newRun(ctx context.Context, c Config, m *nn.Model, s *shard.Shard, g *comm.Group, r comm.Reducer) *run {

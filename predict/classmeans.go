@@ -1,0 +1,181 @@
+package predict
+
+import (
+	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/mat"
+)
+
+// form is a model in closed form, or the part of one that makes columns of classes, and its stages.
+type form struct {
+	*closed.Form
+	leaveOut bool
+	rounds   []formRound
+}
+
+// formRound are the stages of a round. The source has the columns that heads read and then, if they differ, those that
+// are aggregated.
+type formRound struct {
+	source    *stage
+	logitHops []*stage
+	hops      []*stage
+	sums      *stage
+	logits    *stage // nil if nothing reads them
+}
+
+// addClosed adds the stages of a closed form and returns its last logits.
+func (p *rows) addClosed(m *closed.Form) *stage {
+	f := &form{Form: m, leaveOut: m.Spec.LeaveOut && p.trained}
+	norm, spec := m.Spec.Edges(), m.Spec
+	whole := func(x mat.Dense) mat.Dense { return x }
+	for r := range m.Heads {
+		var one formRound
+		source := &stage{own: []*stage{p.input}, compute: func(c *call, nodes []int32) (mat.Dense, error) {
+			own, z, err := f.source(c, r, nodes)
+			if err != nil || !spec.OwnExact {
+				return own, err
+			}
+			return graph.Columns([]graph.Features{{Dense: own}, {Dense: z}}).Dense, nil
+		}}
+		var before *stage
+		if r > 0 {
+			before = f.rounds[r-1].logits
+		}
+		if before != nil && f.leaveOut {
+			source.own = append(source.own, before)
+		}
+		one.source = p.add(source)
+		reads := []*stage{p.input}
+		for hop := range spec.LogitHopsOf(r) {
+			from, pick := before, spec.Before
+			if hop > 0 {
+				from, pick = one.logitHops[hop-1], whole
+			}
+			one.logitHops = append(one.logitHops, p.addSum(from, norm, pick))
+		}
+		for hop := range spec.HopsOf(r) {
+			from, pick := one.source, func(x mat.Dense) mat.Dense { _, z := f.cut(r, x); return z }
+			if hop > 0 {
+				from, pick = one.hops[hop-1], whole
+			}
+			one.hops = append(one.hops, p.addSum(from, norm, pick))
+		}
+		if spec.Sums(r) {
+			rows := p.add(&stage{own: []*stage{p.input, before},
+				compute: func(c *call, nodes []int32) (mat.Dense, error) {
+					logits, err := c.get(before, nodes)
+					if err != nil {
+						return logits, err
+					}
+					return spec.ClassRows(f.features(c, nodes), logits), nil
+				}})
+			one.sums = p.addSum(rows, neighbours, whole)
+			reads = append(reads, one.sums)
+		}
+		f.rounds = append(f.rounds, one)
+		if !f.leaveOut && spec.Own == 0 && spec.LogitHops == 0 && r < len(m.Heads)-1 {
+			continue
+		}
+		for _, of := range f.rounds {
+			reads = append(append(append(reads, of.source), of.logitHops...), of.hops...)
+			if of.sums != nil {
+				reads = append(reads, of.sums)
+			}
+			if of.logits != nil {
+				reads = append(reads, of.logits)
+			}
+		}
+		f.rounds[r].logits = p.add(&stage{own: reads, degrees: spec.Degree,
+			compute: func(c *call, nodes []int32) (mat.Dense, error) { return f.logits(c, r, nodes) }})
+	}
+	return f.rounds[len(m.Heads)-1].logits
+}
+
+func (f *form) features(c *call, nodes []int32) graph.Features {
+	return c.model.Encoder.Input(c.features(nodes))
+}
+
+// cut returns the two parts of the source of round r.
+func (f *form) cut(r int, x mat.Dense) (own, z mat.Dense) {
+	if w := f.Means[r].Value.Cols; x.Cols > w {
+		return x.ColRange(0, w), x.ColRange(w, x.Cols)
+	}
+	return x, x
+}
+
+// before returns the logits of nodes before round r, as far as the round reads them.
+func (f *form) before(c *call, r int, nodes []int32) (mat.Dense, error) {
+	switch {
+	case r > 0 && f.rounds[r-1].logits != nil:
+		return c.get(f.rounds[r-1].logits, nodes)
+	case r == 0 && f.leaveOut:
+		return f.Spec.Prior(len(nodes), f.Counts[0].Value.Row(0)), nil
+	}
+	return mat.Dense{}, nil
+}
+
+// source is closed.Form.Source, whose targets are of the nodes' own labels and logits.
+func (f *form) source(c *call, r int, nodes []int32) (own, z mat.Dense, err error) {
+	var p mat.Dense
+	if f.leaveOut {
+		logits, err := f.before(c, r, nodes)
+		if err != nil {
+			return own, z, err
+		}
+		labels, split := c.labelled(nodes)
+		train, others := f.Spec.Present(split, labels)
+		p = f.Spec.Targets(r, train, others, labels.Rows(train), logits)
+	}
+	own, z = f.Source(r, f.features(c, nodes), p)
+	return own, z, nil
+}
+
+// logits returns the logits of nodes after round r, by the columns of all rounds so far.
+func (f *form) logits(c *call, r int, nodes []int32) (mat.Dense, error) {
+	v := &keptRows{c: c, nodes: nodes, x: f.features(c, nodes)}
+	var all []graph.Features
+	add := func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) }
+	for k, of := range f.rounds[:r+1] {
+		x, err := c.get(of.source, nodes)
+		if err != nil {
+			return x, err
+		}
+		logits, err := f.before(c, k, nodes)
+		if err != nil {
+			return logits, err
+		}
+		v.next, v.sums = append(append(v.next[:0], of.logitHops...), of.hops...), of.sums
+		own, z := f.cut(k, x)
+		if err := f.RoundColumns(v, k, own, z, logits, add); err != nil {
+			return mat.Dense{}, err
+		}
+	}
+	return f.Heads[r].Logits(graph.Columns(all).Dense), nil
+}
+
+// keptRows are the closed.Surroundings of nodes whose hops are stages: each aggregate is the next one's rows.
+type keptRows struct {
+	c     *call
+	nodes []int32
+	x     graph.Features
+	next  []*stage
+	sums  *stage
+}
+
+func (v *keptRows) Features() graph.Features { return v.x }
+
+func (v *keptRows) Degrees() []float32 {
+	d := make([]float32, len(v.nodes))
+	for k, i := range v.nodes {
+		d[k] = v.c.degree[i]
+	}
+	return d
+}
+
+func (v *keptRows) Aggregate(mat.Dense, string) (mat.Dense, error) {
+	s := v.next[0]
+	v.next = v.next[1:]
+	return v.c.get(s, v.nodes)
+}
+
+func (v *keptRows) ClassSums(int, mat.Dense) (mat.Dense, error) { return v.c.get(v.sums, v.nodes) }
