@@ -22,7 +22,7 @@ Start with: heddle demo`,
 	Groups: [][]string{{"Start", "demo", "import", "train", "compare", "predict", "inspect"},
 		{"Several sites", "init", "plan", "match", "join", "status", "doctor"},
 		{"Agree and audit", "approve", "check", "policy", "roster", "audit"},
-		{"More", "partition", "recommend", "export", "simulate", "relay"}},
+		{"More", "partition", "recommend", "serve", "export", "simulate", "relay"}},
 	Commands: func() []*cobra.Command {
 		pages := report.Pages{}
 		return slices.Concat(runs.Commands(), federation.Commands(pages), graphs.Commands(),

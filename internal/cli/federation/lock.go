@@ -22,7 +22,21 @@ const cookieName = "heddle-live"
 
 // httpLock decides who may look. Without a token, whoever is on this machine.
 type httpLock struct {
-	token []byte // nil: there is none
+	token  []byte                                               // nil: there is none
+	refuse func(w http.ResponseWriter, text string, status int) // answers those who may not
+}
+
+// Guard returns a handler of what anybody may see and what only those may who have f's token or, without one, are on
+// this machine. refuse answers all others.
+func (f HTTP) Guard(open *http.ServeMux, locked http.Handler,
+	refuse func(w http.ResponseWriter, text string, status int)) (http.Handler, error) {
+	guard, err := f.lock()
+	if err != nil {
+		return nil, err
+	}
+	guard.refuse = refuse
+	open.Handle("/", guard.over(locked))
+	return guard.hosts(headers(open)), nil
 }
 
 // lock reads the token. An address that is not of this machine alone requires one.
@@ -37,10 +51,10 @@ func (f HTTP) lock() (httpLock, error) {
 				"--http-token-file; "+
 				"without one use 127.0.0.1", f.Address)
 		}
-		return httpLock{}, nil
+		return httpLock{refuse: http.Error}, nil
 	}
 	token, err := f.readToken()
-	return httpLock{token}, err
+	return httpLock{token, http.Error}, err
 }
 
 func (f HTTP) readToken() ([]byte, error) {
@@ -78,7 +92,7 @@ func (l httpLock) hosts(next http.Handler) http.Handler {
 			host = name
 		}
 		if !isLoopback(strings.Trim(host, "[]")) {
-			http.Error(w, "this page is for its own machine", http.StatusForbidden)
+			l.refuse(w, "this page is for its own machine", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -105,7 +119,7 @@ func (l httpLock) over(next http.Handler) http.Handler {
 			return
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="heddle"`)
-		http.Error(w, "a token is required: Authorization: Bearer TOKEN, or ?token=TOKEN in a browser",
+		l.refuse(w, "a token is required: Authorization: Bearer TOKEN, or ?token=TOKEN in a browser",
 			http.StatusUnauthorized)
 	})
 }

@@ -112,11 +112,7 @@ func (q question) answer(stdout, text io.Writer) error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	as := dataset.As{Task: m.Spec.Task} // links and regression are tasks of data sets
-	if m.Spec.Kind() == graph.Single {
-		as = dataset.As{Task: "classification", Classes: m.Spec.Classes, Names: card.Classes}
-	}
-	of, err := q.graph(card, as, m.Spec.ReadsEdges(), text)
+	of, err := q.graph(card, labelsOf(m, card), m.Spec.ReadsEdges(), text)
 	if err != nil {
 		return err
 	}
@@ -184,6 +180,14 @@ func (q question) answer(stdout, text io.Writer) error {
 		page.Notes = append(page.Notes, "The predictions were made "+of.unseen+".")
 	}
 	return q.writeReport(stdout, text, page)
+}
+
+// labelsOf returns how data sets are read for m.
+func labelsOf(m *nn.Model, card modelfile.Card) dataset.As {
+	if m.Spec.Kind() == graph.Single {
+		return dataset.As{Task: "classification", Classes: m.Spec.Classes, Names: card.Classes}
+	}
+	return dataset.As{Task: m.Spec.Task} // links and regression are tasks of data sets
 }
 
 // measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for
