@@ -16,7 +16,7 @@ trap 'rm -rf build' EXIT
 rm -rf "$work"
 mkdir -p "$work/aar" "$work/classes"
 go tool gobind -lang=java,go -tags=no_websocket -outdir="$work" github.com/heddle-gnn/heddle/mobile
-./small.sh
+. ./small.sh
 
 # Pages of 16 KiB: Google Play requires them, and the linker of NDK r27 and before does not make them by itself.
 # Packed relocations take 2 MB less; Android reads them from API 28 on, under the tags of its own before API 30.
@@ -24,8 +24,7 @@ link='-s -w -extldflags=-Wl,-soname=libgojni.so,-z,max-page-size=16384,--pack-dy
 build() { # ABI GOARCH TRIPLE
 	mkdir -p "$work/aar/jni/$1"
 	CC="$clang/$3$api-clang" CGO_ENABLED=1 CGO_CFLAGS='-O2 -D__GOBIND_ANDROID__' GOOS=android GOARCH=$2 GOARM=7 \
-		go build -modfile=build/small.mod -buildmode=c-shared -trimpath -tags=no_websocket -gcflags=github.com/...=-l -gcflags=golang.org/...=-l -gcflags=google.golang.org/...=-l -gcflags=go.uber.org/...=-l -gcflags=github.com/heddle-gnn/...= -gcflags=github.com/heddle-gnn/heddle/plan=-l -gcflags=github.com/heddle-gnn/heddle/internal/admission=-l -gcflags=crypto/tls=-l -gcflags=crypto/x509=-l -gcflags=net=-l -ldflags="$link" \
-		-o "$work/aar/jni/$1/libgojni.so" "./$work/src/gobind"
+		go build "${small[@]}" -ldflags="$link" -o "$work/aar/jni/$1/libgojni.so" "./$work/src/gobind"
 	rm -f "$work/aar/jni/$1/libgojni.h"
 }
 build arm64-v8a arm64 aarch64-linux-android
