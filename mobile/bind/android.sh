@@ -39,6 +39,8 @@ jar --create --file "$work/aar/classes.jar" -C "$work/classes" .
 printf '<manifest xmlns:android="http://schemas.android.com/apk/res/android" package="go.mobile.gojni">\n  <uses-sdk android:minSdkVersion="%s"/>\n  <uses-permission android:name="android.permission.INTERNET"/>\n</manifest>\n' "$api" > "$work/aar/AndroidManifest.xml"
 printf -- '-keep class go.** { *; }\n-keep class mobile.** { *; }\n' > "$work/aar/proguard.txt"
 : > "$work/aar/R.txt"
+cp ../../LICENSE "$work/aar"
+CGO_ENABLED=1 go run github.com/heddle-gnn/heddle/packaging/notices -out "$work/aar/NOTICES" -targets android/arm64,android/arm,android/amd64 -tags no_websocket .
 
 at=$out/maven/io/github/heddle-gnn/heddle/$version
 rm -rf "$at"

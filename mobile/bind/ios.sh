@@ -16,3 +16,5 @@ cp -R swift "$out/Heddle"
 GOBIN=$PWD/build go install golang.org/x/mobile/cmd/gomobile golang.org/x/mobile/cmd/gobind
 PATH=$PWD/build:$PATH gomobile bind -target=ios,iossimulator -iosversion=15.0 -trimpath -tags=no_websocket -ldflags='-s -w' \
 	-o "$out/Heddle/HeddleCore.xcframework" github.com/heddle-gnn/heddle/mobile
+cp ../../LICENSE "$out/Heddle"
+CGO_ENABLED=1 go run github.com/heddle-gnn/heddle/packaging/notices -out "$out/Heddle/NOTICES" -targets ios/arm64 -tags no_websocket .

@@ -27,6 +27,7 @@ END
 printf 'package android.content;\npublic class Context { public Context getApplicationContext() { return this; } }\n' > "$work/java/android/content/Context.java"
 
 . ./small.sh
+CGO_ENABLED=1 go run github.com/heddle-gnn/heddle/packaging/notices -out "$out/NOTICES" -targets "$(go env GOOS)/$(go env GOARCH)" -tags no_websocket .
 CGO_ENABLED=1 CGO_CFLAGS="-O2 -D__GOBIND_ANDROID__ -I$java_home/include -I$java_home/include/linux -I$PWD/$work/include" \
 	go build "${small[@]}" -ldflags='-s -w -extldflags=-Wl,-z,pack-relative-relocs,-z,max-page-size=16384' -o "$out/libgojni.so" "./$work/src/gobind"
 find "$work/java" -name '*.java' -print0 | xargs -0 javac -nowarn -d "$out/classes" "$@"

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"net"
@@ -229,6 +230,7 @@ const trained = "method: layer-wise\nlayer_wise: {model: gcn, encoder: pca:2, hi
 func TestJavaMachine(t *testing.T) {
 	m := build(t)
 	t.Run("size", m.size)
+	t.Run("licenses", m.licensed)
 	other := m
 	t.Run("Kotlin", func(t *testing.T) { other = m.kotlin(t) })
 	f := newFederation(t, m, trained)
@@ -344,6 +346,21 @@ func (f *federation) cycles(t *testing.T) {
 	}
 	p.until(t, "end")
 	t.Logf("%s\n%s", line, strings.Join(p.all, "\n"))
+}
+
+// licensed checks that the notices have each module of the library.
+func (m machine) licensed(t *testing.T) {
+	info, err1 := buildinfo.ReadFile(filepath.Join(m.dir, "libgojni.so"))
+	notices, err2 := os.ReadFile(filepath.Join(m.dir, "NOTICES"))
+	if err := errors.Join(err1, err2); err != nil || len(info.Deps) == 0 {
+		t.Fatal(err)
+	}
+	for _, d := range info.Deps {
+		ours := d.Replace != nil && (d.Replace.Path == "../.." || d.Replace.Path == "./prometheus")
+		if !ours && !strings.Contains(string(notices), "\n"+d.Path+" "+d.Version+": ") {
+			t.Errorf("the library must have the license of %s", d.Path)
+		}
+	}
 }
 
 // size holds the library to its goals.
