@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/heddle-gnn/heddle"
@@ -13,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/rng"
 )
@@ -96,5 +99,20 @@ func Example() {
 	}
 	fmt.Println("better than chance:", one.Test > 0.5, "as good over three peers:",
 		math.Abs(one.Test-three.Test) < 0.01)
-	// Output: better than chance: true as good over three peers: true
+
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("joint-%d.safetensors", os.Getpid()))
+	defer os.Remove(file)
+	if err := three.Save(file); err != nil {
+		fmt.Println(err)
+		return
+	}
+	model, card, err := modelfile.Read(file) // by a program that registers the layer, too
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("read again:", model.Spec.Layers[0].Conv, card.Method)
+	// Output:
+	// better than chance: true as good over three peers: true
+	// read again: joint full-batch
 }

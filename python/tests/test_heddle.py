@@ -226,26 +226,27 @@ class Faults(unittest.TestCase):
         g = small()
         edges, n = g.edge_index.shape[1], g.num_nodes
         for field, value, message in (
-            ("edge_index", g.edge_index.T, r"edge_index must be \[2, E\], sources and targets \(got shape \[720, 2\]\)"),
+            ("edge_index", g.edge_index.T, r"edge_index: shape must be \[2, any\] \(got \[720, 2\]\): transpose it"),
             ("edge_index", g.edge_index + 0.5, r"edge_index must be an array of whole numbers \(got \d+.5\)"),
             ("edge_index", g.edge_index - 1, r"edge_index: entry \[0, 127\] must be a node, 0 to 239 \(got -1\)"),
             ("edge_index", [["a"], ["b"]], "edge_index must be an array of whole numbers: could not convert"),
             ("y", None, "y must be the classes of nodes"),
-            ("y", np.zeros((n, 2, 2)), r"y must have the shape \[N\] or \[N, any\] \(got \[240, 2, 2\]\)"),
+            ("y", np.zeros((n, 2, 2)), r"y: shape must be \[any\] \(got \[240, 2, 2\]\)"),
             ("y", np.full(n, -1), r"at least one node must have a label \(got none: all labels are -1 or empty\)"),
             ("y", [None] * n, r"at least one node must have a label \(got none"),
             ("y", g.y - 1, "y: -1 together with 0, 1 may be a class or no label"),
             ("y", g.y.astype(np.float16), r"y: dtype must be bool, int8 to int64, .* \(got <f2\): convert it by astype"),
-            ("x", g.x[1:], r"x must have a row for each of 240 nodes \(got 239\)"),
+            ("x", g.x[1:], r"x: shape must be \[240, any\] \(got \[239, 12\]\)"),
             ("x", np.where(g.x == 1, np.nan, g.x), r"x: row 0, column 5 must be a finite number \(got NaN\)"),
             ("x", [["a"]] * n, "x must be an array of numbers: could not convert"),
             ("x", g.x + 1j, "x must be an array of numbers: Cannot cast"),
-            ("site", g.site[1:], r"site must have a row for each of 240 nodes \(got 239\)"),
+            ("site", g.site[1:], r"site: shape must be \[240\] \(got \[239\]\)"),
             ("site", g.site - 1, r"site: site of node \d+ must be 0 to 239 \(got -1\)"),
             ("site", np.where(g.site == 1, 5, g.site), r"every site must own a node \(1 owns none\)"),
             ("edge_weight", np.zeros(edges), r"edge_weight: entry 0 must be a finite number above 0 \(got 0\)"),
+            ("edge_weight", np.ones((edges, 2)), r"edge_weight: shape must be \[720\] \(got \[720, 2\]\)"),
             ("edge_type", ["a"] * edges, "edge_type must be an array of whole numbers"),
-            ("edge_attr", np.zeros((edges - 1, 2)), r"edge_attr must have a row for each of 720 edges \(got 719\)"),
+            ("edge_attr", np.zeros((edges - 1, 2)), r"edge_attr: must have a row for each of 720 edges and at least one column \(got shape \[719, 2\]\)"),
             ("edge_attr", np.full((edges, 2), np.inf), r"edge_attr: row 0, column 0 must be a finite number \(got \+Inf\)"),
             ("train_mask", np.linspace(0, 1, n), r"train_mask must be \[N\] or \[N, S\] of true and false \(got shape \[240\] of float64\)"),
             ("ids", ["a"], r"ids must have a name for each of 240 nodes \(got 1\)"),
@@ -256,7 +257,7 @@ class Faults(unittest.TestCase):
                 with self.assertRaisesRegex(heddle.InputError, message) as caught:
                     heddle.train(arrays, progress=False, **QUICK)
                 self.assertNotIn(".npz", str(caught.exception))
-        for sites, message in (([1, 2], r"site must have a row for each of 240 nodes \(got 2\)"), ("hospital", "no attribute 'hospital'")):
+        for sites, message in (([1, 2], r"site: shape must be \[240\] \(got \[2\]\)"), ("hospital", "no attribute 'hospital'")):
             with self.assertRaisesRegex(heddle.InputError, message):
                 heddle.train(g, sites, progress=False, **QUICK)
         with self.assertRaisesRegex(heddle.InputError, "on_round must be a function"):

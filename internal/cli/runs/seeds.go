@@ -68,11 +68,11 @@ func (j *job) runs(
 		}
 		local := heddle.Local{Plan: one.plan, Shards: one.shards, State: j.stateOf(state, k), OnEvent: over(event),
 			Ledger: j.ledger, Init: j.init, Embed: j.out.Rows != ""}
-		if j.answers != nil {
+		if j.last != nil {
 			show, last := local.OnEvent, false
 			local.OnEvent = func(e heddle.Event) {
 				if show(e); e.Kind == train.RoundEnd {
-					last = j.answers.Scan() && j.answers.Text() == "stop"
+					last = j.last()
 				}
 			}
 			local.Last = func() bool { return last }

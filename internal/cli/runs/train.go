@@ -33,8 +33,8 @@ type job struct {
 	planOut string // file for the settings by which the model was trained (empty = none)
 	out     cli.Output
 	resume  bool
-	ask     bool           // after each round
-	answers *bufio.Scanner // (nil = nobody answers)
+	ask     bool        // after each round
+	last    func() bool // whether the round is the last (nil = nobody is asked)
 	http    federation.HTTP
 	view    cli.WatchFlags
 }
@@ -83,10 +83,18 @@ command with --resume continues from them.`,
 			return err
 		}
 		j.out.Stdout = c.OutOrStdout()
+		ctx, cancel := context.WithCancel(c.Context())
+		defer cancel()
 		if j.ask {
-			j.answers = bufio.NewScanner(c.InOrStdin())
+			answers := bufio.NewScanner(c.InOrStdin())
+			j.last = func() bool {
+				if !answers.Scan() { // who answers is gone
+					cancel()
+				}
+				return answers.Text() == "stop"
+			}
 		}
-		return j.runAll(c.Context(), w, j.view.Text(c, j.out.JSON, j.planOut))
+		return j.runAll(ctx, w, j.view.Text(c, j.out.JSON, j.planOut))
 	}
 	f := c.Flags()
 	cli.BindSettings(f, "train", func(plan.Setting) bool { return true })

@@ -1,4 +1,4 @@
-package library_test
+package heddle_test
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 )
 
-func train(ctx context.Context) error {
-	g, err := dataset.Import(dataset.ImportConfig{Nodes: "../hospitals/patients.csv",
-		Edges: "../hospitals/contacts.csv", Label: "readmitted", Site: "hospital"})
+func trainHospitals(ctx context.Context) error {
+	g, err := dataset.Import(dataset.ImportConfig{Nodes: "examples/hospitals/patients.csv",
+		Edges: "examples/hospitals/contacts.csv", Label: "readmitted", Site: "hospital"})
 	if err != nil {
 		return err
 	}
@@ -23,8 +23,8 @@ func train(ctx context.Context) error {
 	return nil // result.Save writes the model file, heddle.Predict applies it
 }
 
-func Example() {
-	if err := train(context.Background()); err != nil {
+func ExampleTrain() {
+	if err := trainHospitals(context.Background()); err != nil {
 		fmt.Println(err)
 	}
 	// Output: 3 peers, test accuracy 0.90
