@@ -50,7 +50,7 @@ func TestFacts(t *testing.T) {
 	if err := g.Valid(); err != nil {
 		t.Fatal(err)
 	}
-	h := 0.5
+	h, chance := 0.5, 0.625 // three of four ends are of one class
 	want := &table.Facts{
 		Tables: []table.TableFacts{{File: "n.csv", Rows: 60, Encoding: "utf-8", Delimiter: ";"},
 			{File: "e.csv", Rows: 5, Encoding: "utf-8", Delimiter: ","}},
@@ -60,7 +60,7 @@ func TestFacts(t *testing.T) {
 			{Name: "code", Kind: "categorical", Features: 3, Values: 2}},
 		Nodes: 60, Label: "late", Classes: []table.NodeCount{{Name: "no", Nodes: 30}, {Name: "yes", Nodes: 30}},
 		Edges:    table.EdgeFacts{Listed: 5, Loops: 1, Repeated: 1, Mutual: 1, Kept: 2},
-		Isolated: 56, Homophily: &h,
+		Isolated: 56, Homophily: &h, Chance: &chance,
 		Warnings: []string{"1 edge listed again: each edge counts once, with its largest weight " +
 			"(--merge changes this)", "column code alone predicts late for 100.0 % of the nodes: it may be the label " +
 			"in disguise (--ignore code)"},

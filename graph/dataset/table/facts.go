@@ -33,6 +33,7 @@ type Facts struct {
 	Isolated    int             `json:"isolated"` // nodes without an edge
 	// of the edges between labelled nodes: fraction inside a class; nil = none
 	Homophily *float64 `json:"homophily,omitempty"`
+	Chance    *float64 `json:"homophily_by_chance,omitempty"` // the same if edges joined their ends at random
 	Warnings  []string `json:"warnings,omitempty"`
 
 	spelled []string // warnings of values that are written in several ways
@@ -207,6 +208,7 @@ func labelled(l graph.Labels, i int) bool {
 // addNeighbours counts nodes without edges, and edges between nodes of one class.
 func (f *Facts) addNeighbours(g *graph.Graph) {
 	same, all := 0, 0
+	from, to := make([]float64, g.Labels.Classes), make([]float64, g.Labels.Classes) // of these edges, of each class
 	for i := range g.Adj.NumDst {
 		col, _ := g.Adj.Row(i)
 		if len(col) == 0 {
@@ -223,6 +225,8 @@ func (f *Facts) addNeighbours(g *graph.Graph) {
 		for _, j := range col {
 			if int(j) < len(g.Labels.Class) && g.Labels.Class[j] >= 0 {
 				all++
+				from[g.Labels.Class[j]]++
+				to[g.Labels.Class[i]]++
 				if g.Labels.Class[j] == g.Labels.Class[i] {
 					same++
 				}
@@ -230,8 +234,11 @@ func (f *Facts) addNeighbours(g *graph.Graph) {
 		}
 	}
 	if all > 0 {
-		h := float64(same) / float64(all)
-		f.Homophily = &h
+		h, chance := float64(same)/float64(all), 0.0
+		for c, n := range from {
+			chance += float64(n / float64(all) * (to[c] / float64(all)))
+		}
+		f.Homophily, f.Chance = &h, &chance
 	}
 }
 

@@ -115,6 +115,9 @@ func (f *Facts) printEdges(w io.Writer) {
 	text += "; " + plural(f.Isolated, "isolated node")
 	if f.Homophily != nil {
 		text += fmt.Sprintf("; homophily %.3f", *f.Homophily)
+		if f.Chance != nil { // facts of an older version have none
+			text += fmt.Sprintf(" (%.3f by chance)", *f.Chance)
+		}
 	}
 	fmt.Fprintf(w, "  edges: %s\n", text)
 }
