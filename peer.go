@@ -80,8 +80,14 @@ func (p *peer) connected(ctx context.Context, s *session.Session) (*train.Traine
 		if fault != nil {
 			return nil, input(fault)
 		}
+		var by *figures.Groups
+		if p.plan.FiguresBy != "" {
+			if by, fault = figures.GroupsOf(p.plan.FiguresBy, p.shard); fault != nil {
+				return nil, input(fault)
+			}
+		}
 		p.final = &figures.Exchange{Metric: t.Metric, Goal: goal, Draw: t.Draw, Shard: p.shard, Store: s.Checkpoints,
-			Publish: p.publish}
+			Publish: p.publish, By: by}
 	}
 	if err != nil || s.Group == nil {
 		return t, err

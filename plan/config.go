@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/internal/nn/optim"
+	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
@@ -92,6 +93,12 @@ func (p Plan) Check(shards []*shard.Shard) error {
 	}
 	if n := first.Labels.Classes; p.Ordered() && first.Labels.Kind() == graph.Single && n > eval.MostOrdered {
 		errs.add("classes must be at most %d to be in order (got %d)", eval.MostOrdered, n)
+	}
+	if p.FiguresBy != "" && p.Task.Links() {
+		errs.add("figures_by must be empty (got %s): links have no test nodes", p.FiguresBy)
+	} else if p.FiguresBy != "" {
+		_, err := figures.GroupsOf(p.FiguresBy, first)
+		errs = append(errs, err)
 	}
 	if p.Ordered() && p.Threshold != "" {
 		errs.add("threshold must be empty with classes in order (got %s)", p.Threshold)

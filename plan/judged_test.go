@@ -17,7 +17,7 @@ const id = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 func open() admission.Policy {
 	return admission.Policy{Federation: "x", Encoders: []string{"raw", "mlp", "pca", "classes"},
 		LayerOutputs: []string{"hidden", "logits"}, Methods: []string{"class-means", "layer-wise", "full-batch"},
-		MinMembers: 2, MinInSum: 1}
+		MinMembers: 2, MinInSum: 1, FiguresBy: []string{"age"}}
 }
 
 // judgement is a plan that a changed policy refuses by one rule for one setting: without that line it is allowed.
@@ -56,6 +56,8 @@ var judgements = []judgement{
 	{"epsilon", "epsilon: 8", "epsilon: 8", "policy.max_epsilon", func(p *admission.Policy) { p.MaxEpsilon = 4 }},
 	{"delta", "epsilon: 4\ndelta: 0.01", "delta: 0.01", "policy.max_delta",
 		func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
+	{"figures_by", "figures_by: age:40,65", "figures_by: age:40,65", "policy.figures_by",
+		func(p *admission.Policy) { p.FiguresBy = []string{"sex", "a"} }},
 	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]",
 		"roster.relays", nil},
 }

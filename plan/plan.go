@@ -82,6 +82,10 @@ type Plan struct {
 	// does without validation nodes.
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
+	// Column by whose values the test nodes of all sites are also counted, as ward, or age:40,65 with the cuts of
+	// numbers or ages. Values that fewer than 10 test nodes of a site have, or fewer than 3 sites, are counted together.
+	FiguresBy string `yaml:"figures_by" default:"" rule:"policy.figures_by" help:"column by whose values the model is measured"`
+
 	// The settings of each method. Only Method's settings may be written, the others are zero.
 	ClassMeans ClassMeansSection `yaml:"class_means"`
 	LayerWise  LayerWiseSection  `yaml:"layer_wise"`
@@ -254,7 +258,7 @@ type Gradient struct {
 	Links `when:"task=links"`
 
 	// Optimizer.
-	Solver string `yaml:"solver" default:"adam" choices:"adam, adamw, sgd" help:"optimizer"`
+	Solver string `yaml:"solver" experimental:"true" default:"adam" choices:"adam, adamw, sgd" help:"optimizer"`
 	// Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
 	Rounds int `yaml:"rounds" to:"Rounds" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"most rounds of a layer, or epochs"`
 	// Learning rate before the schedule.
@@ -377,11 +381,6 @@ type Member struct {
 
 	// Multiaddresses at which it collects shares of phones (none = it collects none). The first two members or more do.
 	LeafAddresses []string `yaml:"leaf_addresses,omitempty"`
-
-	// What the roster in federation.yaml has of it, which package admission reads.
-	Expires       string `yaml:"expires,omitempty"`
-	Role          string `yaml:"role,omitempty"`
-	Administrator bool   `yaml:"administrator,omitempty"`
 }
 
 // Mebibytes is a number of 2²⁰ bytes. Its text may have a unit, as ParseSize takes it.

@@ -46,6 +46,11 @@ func (p Policy) Explain() (allows, refuses, open []string) {
 	} else {
 		add(&refuses, "this site publishes its own test metric; totals over all sites are computed")
 	}
+	if len(p.FiguresBy) > 0 {
+		add(&allows, "counts of right and wrong test nodes over all sites by %s", list(p.FiguresBy))
+	} else {
+		add(&refuses, "counts of right and wrong test nodes by a column")
+	}
 	if len(p.Hours) > 0 {
 		add(&refuses, "training outside %s, by this machine's clock", strings.Join(p.Hours, ", "))
 	} else {

@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
-
-	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
 // Policy is what a site allows, whatever a plan, a roster or a peer asks for. Only the site writes its file,
@@ -42,6 +40,8 @@ type Policy struct {
 
 	// this site publishes its own metric if it has this many test nodes (0 = never)
 	SiteFigures int `yaml:"site_figures"`
+	// columns by whose values this site's test nodes may be counted, for figures over all sites (none = no column)
+	FiguresBy []string `yaml:"figures_by"`
 
 	// bytes a second from each other peer, at least 1024 (0 = no limit)
 	ReceiveLimit int64 `yaml:"receive_limit"`
@@ -63,14 +63,7 @@ const classMeans = "class-means"
 // maxPolicy is how long a policy file may be, in bytes.
 const maxPolicy = 64 << 10
 
-// In is the policy for that federation, if it names none itself, as in site.yaml.
-func (p Policy) In(federation string) Policy {
-	p.Federation = cmp.Or(p.Federation, federation)
-	return p
-}
-
-// ReadPolicy reads a policy file, or may_leave of site.yaml, strictly: a field it does not know is an error, with its
-// line.
+// ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line.
 func ReadPolicy(path string) (p Policy, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -92,12 +85,8 @@ func parsePolicy(text []byte) (p Policy, err error) {
 	if len(text) > maxPolicy {
 		return Policy{}, fmt.Errorf("a policy must have at most %d bytes (got %d)", maxPolicy, len(text))
 	}
-	section := false
-	if err := unmarshal(text, &p, &section); err != nil {
+	if err := unmarshal(text, &p); err != nil {
 		return Policy{}, err
-	}
-	if section {
-		return p, p.In("any").Validate()
 	}
 	return p, p.Validate()
 }
@@ -122,22 +111,12 @@ func (p Policy) CheckTold(columns []string) error {
 
 // unmarshal is YAML's, strict. The library panics on some texts that are no YAML (a tag before an
 // anchor without a value, in v1.19.2); a fault of the file is an error here.
-func unmarshal(text []byte, p *Policy, section *bool) (err error) {
+func unmarshal(text []byte, p *Policy) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the text must be YAML (got %v)", r)
 		}
 	}()
-	pairs, _ := yamltext.Pairs(text) // Unmarshal reports the fault
-	for _, pair := range pairs {
-		if pair.Key.String() == "may_leave" { // the text is site.yaml
-			*section = true
-			if err := yaml.NodeToValue(pair.Value, p, yaml.Strict()); err != nil {
-				return yamltext.Readable(err)
-			}
-			return nil
-		}
-	}
 	if err := yaml.UnmarshalWithOptions(text, p, yaml.Strict()); err != nil {
 		return errors.New(yaml.FormatError(err, false, true))
 	}
@@ -250,6 +229,7 @@ type Plan struct {
 	Labels       bool    // rows of class means may hold a node's own label
 	Epsilon      float64 // differential privacy of edges (0 = none)
 	Delta        float64
+	FiguresBy    string  // column by whose values test nodes are measured, with :CUTS or without (empty = none)
 	Numbers      float64 // sent per value that a node's row stores (0 = not known)
 }
 
@@ -314,6 +294,12 @@ func (p Policy) Check(plan Plan) error {
 	}
 	if p.MaxDelta > 0 && plan.Delta > p.MaxDelta {
 		fault("max_delta", "delta must be at most %g (got %g)", p.MaxDelta, plan.Delta)
+	}
+	if by := plan.FiguresBy; by != "" && !slices.ContainsFunc(p.FiguresBy, func(column string) bool {
+		return by == column || strings.HasPrefix(by, column+":")
+	}) {
+		fault("figures_by", "test nodes must not be counted by %s (allowed: %s)", by, cmp.Or(strings.Join(p.FiguresBy,
+			", "), "no column"))
 	}
 	if p.MaxNumbers > 0 && plan.Numbers > p.MaxNumbers {
 		fault("max_numbers", "at most %.3g numbers must be sent of a node for each value that its row stores "+

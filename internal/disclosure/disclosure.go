@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/infer"
+	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
@@ -175,6 +176,13 @@ func sent(p plan.Plan, own *shard.Shard) ([]*train.Messages, error) {
 	members.Train = own.Nodes - int64(own.Owned) + int64(len(own.NodesIn(graph.Train)))
 	if p.Task.Links() {
 		members.Types = own.Types.Count()
+	}
+	if p.FiguresBy != "" {
+		by, err := figures.GroupsOf(p.FiguresBy, own)
+		if err != nil {
+			return nil, err
+		}
+		members.Groups = by.Len()
 	}
 	m, err := p.Configure(own)
 	if err == nil && rough(p) {

@@ -18,6 +18,7 @@ class Settings(TypedDict, total=False):
         class_weights: Weights of classes, CLASS=WEIGHT or balanced.
         inductive: Train without validation and test nodes.
         metric: Validation metric.
+        figures_by: Column by whose values the model is measured.
         hops: Aggregations of the features.
         epsilon: Differential privacy of edges (0 = none).
         delta: Probability that the guarantee of epsilon fails.
@@ -39,7 +40,6 @@ class Settings(TypedDict, total=False):
         decoder: How two rows give the score of a link.
         link_holdout: Fractions of links for validation and test.
         link_time: Split of links by time, COLUMN:T1:T2.
-        solver: Optimizer.
         rounds: Most rounds of a layer, or epochs.
         lr: Learning rate.
         decay: Weight decay.
@@ -131,6 +131,14 @@ class Settings(TypedDict, total=False):
     quarter of the training labels, without phones. Classes in order take rank-mae, how many ranks a
     prediction is off, or qwk, the quadratic weighted kappa, and predict the median. Numeric targets
     take r2 (default), mae or rmse, links mrr (default), hits@10 or auc.
+    """
+
+    figures_by: str
+    """Column by whose values the model is measured.
+
+    Column by whose values the test nodes of all sites are also counted, as ward, or age:40,65 with
+    the cuts of numbers or ages. Values that fewer than 10 test nodes of a site have, or fewer than 3
+    sites, are counted together.
     """
 
     hops: int
@@ -287,12 +295,6 @@ class Settings(TypedDict, total=False):
     Split of links by time, COLUMN:T1:T2, instead of link_holdout. COLUMN is a column of the edges
     with numbers or dates, or its number from 0 if columns have no names. Links before T1 train,
     links before T2 validate, later ones test. Links without a time train.
-    """
-
-    solver: Literal["adam", "adamw", "sgd"]
-    """Optimizer.
-
-    Optimizer.
     """
 
     rounds: int

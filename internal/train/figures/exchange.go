@@ -30,6 +30,7 @@ type Exchange struct {
 	// Publish is how many test nodes this site must have to send the others its own figures (Published); with 0 it
 	// never sends them.
 	Publish int
+	By      *Groups // test nodes are also measured by the values of a column (nil = not)
 
 	used   comm.Counts
 	fault  error     // of the last Run
@@ -42,7 +43,8 @@ type sums struct {
 	Digest      uint32  `json:"digest"` // of the model
 	Labels      []int64 `json:"labels"` // train.LabelNumbers, then totals
 	Likelihoods []int64 `json:"likelihoods"`
-	Sheets      []int64 `json:"sheets"` // of validation and test nodes
+	Sheets      []int64 `json:"sheets"`           // of validation and test nodes
+	Groups      []int64 `json:"groups,omitempty"` // of test nodes, with By
 
 	Told []Published `json:"told,omitempty"` // figures of single sites, this one's among them
 }
@@ -157,6 +159,9 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
 	}
+	if err := e.sumGroups(&mine, g.Size(), reduce); err != nil {
+		return err
+	}
 	if _, _, err := e.readTables(&mine); err != nil {
 		return comm.Refused("%v", err)
 	}
@@ -191,9 +196,10 @@ func writeSheets(sheet eval.Sheet, v []int64, s *shard.Shard, logits mat.Dense, 
 // share gives the sums that `held` peers have to all.
 func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) error {
 	parts, _ := Numbers(e.Shard.Labels.Kind(), e.Shard.Labels.Classes, e.Goal)
-	v := make([]int64, parts[0]-1+parts[1]+parts[2])
+	ends := []int64{parts[0] - 1, parts[0] - 1 + parts[1], parts[0] - 1 + parts[1] + parts[2]}
+	v := make([]int64, ends[2]+cells*int64(e.By.Len()))
 	if e.sums != nil {
-		copy(v, slices.Concat(e.sums.Labels, e.sums.Likelihoods, e.sums.Sheets))
+		copy(v, slices.Concat(e.sums.Labels, e.sums.Likelihoods, e.sums.Sheets, e.sums.Groups))
 	}
 	if err := reduce(v); err != nil {
 		return err
@@ -201,7 +207,8 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 	for i := range v {
 		v[i] /= held // all that hold them hold the same
 	}
-	like.Labels, like.Likelihoods, like.Sheets = v[:parts[0]-1], v[parts[0]-1:][:parts[1]], v[parts[0]-1+parts[1]:]
+	like.Labels, like.Likelihoods, like.Sheets = v[:ends[0]], v[ends[0]:ends[1]], v[ends[1]:ends[2]]
+	like.Groups = v[ends[2]:]
 	if _, _, err := e.readTables(&like); err != nil {
 		return comm.Refused("%v", err)
 	}
@@ -276,8 +283,14 @@ func AddMessages(l *train.Messages, k graph.TargetKind, classes int) {
 		last = "sums of errors of validation and test nodes, and of their squares"
 	}
 	l.Count(ofLabels, first, 1, parts[0], wide[0])
-	l.Sum(ofHeld, "sums that a site has from before a failure", 1, 0, parts[0]-1+parts[1]+parts[2])
+	l.Sum(ofHeld, "sums that a site has from before a failure", 1, 0,
+		parts[0]-1+parts[1]+parts[2]+cells*int64(l.Groups))
 	l.Count(ofLikelihoods, "log-likelihoods of validation nodes", 1, parts[1], wide[1])
 	l.Count(ofSheets, last, 1, parts[2], wide[2])
+	if l.Groups > 0 {
+		l.Count(ofValues, "sites that have test nodes of each value of a column (figures_by)", 1, int64(l.Groups), 0)
+		l.Count(ofValueCounts, "right and wrong test nodes of each value of a column (figures_by)", 1,
+			cells*int64(l.Groups), 0)
+	}
 	l.Publish(ofSites, "figures of single sites", PublishedBytes) // if any publishes them
 }

@@ -58,6 +58,8 @@ type Figures struct {
 	Sites     []SiteFigures `json:"sites,omitempty"`     // of this process: all of a local run, else only this one
 	Published []Published   `json:"published,omitempty"` // of other sites, which publish theirs
 	Told      *Published    `json:"told,omitempty"`      // what this site sent the others about itself (nil = nothing)
+	By        string        `json:"by,omitempty"`        // column by whose values test nodes are measured, too
+	Groups    []Group       `json:"groups,omitempty"`    // the test nodes of all sites by these
 
 	Sent  comm.Counts `json:"-"` // by all peers, before these figures were summed
 	Edges int64       `json:"-"` // in-edges of the nodes of all peers: an undirected edge counts twice
@@ -132,9 +134,10 @@ type Class struct {
 
 // SiteFigures are the figures of the nodes of one site.
 type SiteFigures struct {
-	Name string `json:"name"`
-	Val  Set    `json:"val"`
-	Test Set    `json:"test"`
+	Name   string  `json:"name"`
+	Val    Set     `json:"val"`
+	Test   Set     `json:"test"`
+	Groups []Group `json:"groups,omitempty"` // of the test nodes, with Figures.By
 }
 
 // Figures returns the figures of model m; name is this peer's name. It returns nil if there are no sums, neither from
@@ -155,7 +158,14 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := SiteFigures{name, e.set(val, f, counts), e.set(test, f, counts)}
+	one := SiteFigures{Name: name, Val: e.set(val, f, counts), Test: e.set(test, f, counts)}
+	groups, err := e.ownGroups(own, f)
+	if err == nil {
+		one.Groups, err = e.groups(groups, test.Rows())
+	}
+	if err != nil {
+		return nil, err
+	}
 	one.Val.Exactly(e.Metric, e.Scored(graph.Val))
 	one.Test.Exactly(e.Metric, e.Scored(graph.Test))
 	f.Sites = []SiteFigures{one}
@@ -188,7 +198,8 @@ func (e *Exchange) readTables(s *sums) (val, test *eval.Table, err error) {
 		return nil, nil, fmt.Errorf("there must be at most %d labelled validation and test nodes (got %d)",
 			e.Shard.Nodes, n)
 	}
-	return val, test, nil
+	_, err = e.groups(s.Groups, test.Rows())
+	return val, test, err
 }
 
 // figures returns what follows from s.
@@ -224,6 +235,9 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 		}
 	}
 	f.Val, f.Test = e.set(val, f, counts), e.set(test, f, counts)
+	if f.Groups, err = e.groups(s.Groups, test.Rows()); f.Groups != nil {
+		f.By = e.By.Column
+	}
 	for _, one := range s.Told {
 		if one.Rank == e.Shard.Rank {
 			f.Told = &one
@@ -231,7 +245,7 @@ func (e *Exchange) figures(s *sums) (*Figures, error) {
 			f.Published = append(f.Published, one)
 		}
 	}
-	return f, nil
+	return f, err
 }
 
 // thresholds returns those that serve g best on the rows of val.
@@ -437,6 +451,8 @@ const fewOfClass = 10
 // tryInstead is what may do better than the baseline.
 func (f *Figures) tryInstead() string {
 	switch {
+	case f.Metric == "accuracy" && f.Positive >= 0 && f.Threshold != nil:
+		return "try --metric auc or --class-weights balanced"
 	case f.Metric == "accuracy" && f.Positive >= 0:
 		return "try --metric auc, --class-weights balanced or --threshold f1"
 	case f.Metric == "accuracy":
@@ -476,6 +492,35 @@ func (f *Figures) rare() (all []string) {
 	return all
 }
 
+// below returns why the metric of set is not surely better than its baseline; empty if it is.
+func (f *Figures) below(set Set) string {
+	worst, how := set.Low, "its 95 % interval begins at "
+	if f.Metric.Gain(1, 0) < 0 {
+		worst, how = set.High, "its 95 % interval ends at "
+	}
+	if worst-worst != 0 {
+		worst, how = set.Metric, "it is "
+	}
+	if f.Metric.Gain(float64(worst), float64(set.Baseline)) <= 0 {
+		return how + f.Metric.Text(float64(worst))
+	}
+	return ""
+}
+
+// BeatsBaseline reports whether the test nodes or, without any, the validation nodes show that the model is better than
+// its baseline.
+func (f *Figures) BeatsBaseline() bool {
+	return f.below(f.Measured()) == ""
+}
+
+// Measured returns the figures of the test nodes or, without any, of the validation nodes.
+func (f *Figures) Measured() Set {
+	if f.Test.Rows == 0 {
+		return f.Val
+	}
+	return f.Test
+}
+
 // Warnings returns what readers of the figures must know first.
 func (f *Figures) Warnings() (all []string) {
 	if len(f.Untrained) > 0 {
@@ -505,16 +550,9 @@ func (f *Figures) Warnings() (all []string) {
 		}
 		all = append(all, text)
 	}
-	worst, how := set.Low, "its 95 % interval begins at "
-	if f.Metric.Gain(1, 0) < 0 {
-		worst, how = set.High, "its 95 % interval ends at "
-	}
-	if worst-worst != 0 {
-		worst, how = set.Metric, "it is "
-	}
-	if f.Metric.Gain(float64(worst), float64(set.Baseline)) <= 0 {
-		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s%s; %s", name, f.Metric,
-			f.Metric.Text(float64(set.Baseline)), how, f.Metric.Text(float64(worst)), f.tryInstead()))
+	if how := f.below(set); how != "" {
+		all = append(all, fmt.Sprintf("%s %s is not better than the baseline of %s: %s; %s", name, f.Metric,
+			f.Metric.Text(float64(set.Baseline)), how, f.tryInstead()))
 	}
 	if f.Positive >= 0 {
 		all = append(all, f.rare()...)
