@@ -36,6 +36,9 @@ const (
 	points    = 300
 )
 
+// leastSpan is how far an axis reaches at least, in percent of its largest value, so that noise does not fill a chart.
+const leastSpan = 5
+
 // palette has the colors of series.
 var palette = svg.Page.Series
 
@@ -47,8 +50,9 @@ func chartOf(p *svg.Plot, alt, caption string) []Chart {
 }
 
 // shortName cuts a name that is too long for an axis.
-func shortName(name string) string {
-	const most = 20
+func shortName(name string) string { return cutName(name, 20) }
+
+func cutName(name string, most int) string {
 	if utf8.RuneCountInString(name) <= most {
 		return name
 	}
@@ -105,7 +109,7 @@ func Bars(title, axis string, bars []Bar, levels ...Bar) []Chart {
 		caption += " Lines are 95 % intervals."
 	}
 	p.Y.Ticks = svg.Names(names)
-	p.X.Min, p.X.Max = 0, min(115, p.X.Max*1.15) // space for the numbers
+	p.X.Min, p.X.Max = 0, max(leastSpan, min(115, p.X.Max*1.15)) // space for the numbers
 	p.Y.Min, p.Y.Max = -0.6, float64(len(shown))-0.4
 	return chartOf(p, title+": "+strings.Join(said, "; "), caption)
 }
@@ -196,7 +200,7 @@ func curves(r train.Result, metric string) []Chart {
 // with, and a disc in that of the stage that the model ends with. It is nil if no stage has two rounds of the value.
 // after is the value after a stage's last round (NaN = it is not known).
 func curve(label string, r train.Result, of func(train.Point) float64, after func(train.StageResult) float64) []Chart {
-	p := newPlot("round", label)
+	p := newPlot("round", cutName(label, 32))
 	p.Y.Grid = true
 	var said []string
 	var rings, discs []svg.Point
@@ -237,6 +241,9 @@ func curve(label string, r train.Result, of func(train.Point) float64, after fun
 		p.Y.Min = 0
 	} else {
 		p.Bottom = true
+		if more := leastSpan/100.*max(p.Y.Max, -p.Y.Min) - (p.Y.Max - p.Y.Min); more > 0 {
+			p.Y.Min, p.Y.Max = p.Y.Min-more/2, p.Y.Max+more/2
+		}
 	}
 	if n := len(said) - 4; n > 0 {
 		said = append(said[:4], fmt.Sprintf("and %d more", n))

@@ -110,8 +110,8 @@ func duration(seconds float64) string {
 func (r runPage) facts() []Fact {
 	o, sent := r.Result, r.Result.Total()
 	all := []Fact{
-		{"test " + metricName(o.Metric), cli.Measure(o.Metric, o.Test)},
-		{"validation " + metricName(o.Metric), cli.Measure(o.Metric, o.Val)},
+		{"test " + r.metric(), cli.Measure(o.Metric, o.Test)},
+		{"validation " + r.metric(), cli.Measure(o.Metric, o.Val)},
 		{"seconds", fmt.Sprintf("%.1f", o.Seconds)},
 		{"seconds waiting for sites", fmt.Sprintf("%.1f", o.Waited)},
 		{"rounds", fmt.Sprint(o.Rounds)},

@@ -38,17 +38,17 @@ func (r runPage) quality() []Section {
 	if f == nil {
 		return nil
 	}
-	over, nodes := f.Test, "test nodes"
-	if over.Rows == 0 {
-		over, nodes = f.Val, "validation nodes"
+	over, nodes := f.Measured(), "test nodes"
+	if f.Test.Rows == 0 {
+		nodes = "validation nodes"
 	}
 	switch {
 	case over.Rows == 0:
 		return nil
 	case over.Targets != nil:
-		return []Section{targetErrors(f, over, nodes), r.bySite(f)}
+		return []Section{r.inUse(f, over, nodes), targetErrors(f, over, nodes), r.bySite(f)}
 	}
-	return []Section{classByClass(over, nodes), r.bySite(f), measures(f)}
+	return []Section{r.inUse(f, over, nodes), classByClass(over, nodes), r.bySite(f), measures(f)}
 }
 
 // mostClasses is how many classes a matrix has on the page, upright how many with names that are written across.
@@ -125,7 +125,7 @@ func targetErrors(f *figures.Figures, over figures.Set, nodes string) Section {
 // bySite is the metric of the test nodes of each site that this process knows, next to that of all.
 func (r runPage) bySite(f *figures.Figures) Section {
 	m := r.Result.Metric
-	metric := metricName(m)
+	metric := r.metric()
 	t := cli.Table{Name: "Sites",
 		Head: []string{"site", "test nodes", "test " + metric, "95 % interval", "baseline", "validation " + metric}}
 	text := func(s figures.Set) string { return cli.Within(m, float64(s.Metric), float64(s.MetricBound)) }
@@ -210,14 +210,6 @@ func measures(f *figures.Figures) Section {
 			by)
 		if f.Test.Calibrated > f.Test.ECE {
 			text += " On the test nodes that did not help."
-		}
-		s.Notes = append(s.Notes, text)
-	}
-	if h := f.Threshold; h != nil {
-		text := fmt.Sprintf("Class %s is named from a probability of %.1f %% on: chosen on validation nodes for %s.",
-			h.Class, 100*h.Probability, h.Goal)
-		if !h.Reached {
-			text += " They do not reach that goal; this is as near as they come."
 		}
 		s.Notes = append(s.Notes, text)
 	}

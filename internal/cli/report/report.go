@@ -23,7 +23,7 @@ type Pages struct{}
 type Page struct {
 	Title, Kicker     string
 	Lead, Warnings    []string
-	Facts             []Fact
+	Try, Facts        []Fact // settings that may help, with why; figures
 	Sections          []Section
 	Settings, Command string // that trained models, and what repeats that
 
@@ -71,7 +71,7 @@ func (Pages) WriteRun(w io.Writer, of cli.RunPage) error {
 	if o.Model != nil && o.Model.Closed != nil { // the table of rounds has all figures
 		learned.Tables[0] = r.rounds()
 	} else {
-		learned.Charts = curves(o.Result, metricName(o.Metric))
+		learned.Charts = curves(o.Result, r.metric())
 	}
 	sections := r.quality()
 	if r.Runs != nil {
@@ -95,7 +95,12 @@ func (Pages) WriteRun(w io.Writer, of cli.RunPage) error {
 		sections = append(sections, leaves)
 	}
 	return Page{Title: r.title(), Kicker: r.kicker(), Lead: r.lead(), Warnings: slices.Concat(r.Data, o.Warnings()),
-		Facts: r.facts(), Sections: sections, Settings: r.Settings, Command: r.Command}.Write(w)
+		Try: r.tries(), Facts: r.facts(), Sections: sections, Settings: r.Settings, Command: r.Command}.Write(w)
+}
+
+// metric is the run's metric as people write it, with the class of two that it is of.
+func (r runPage) metric() string {
+	return cli.OfClass(metricName(r.Result.Metric), r.Result.Metric, r.Result.Card.Positive)
 }
 
 // metricName is a metric as people write it.
@@ -120,7 +125,7 @@ func metricName(m eval.Metric) string {
 // layers is what each stage ended with.
 func (r runPage) layers() cli.Table {
 	o := r.Result
-	metric := metricName(o.Metric)
+	metric := r.metric()
 	t := cli.Table{Name: "Layers",
 		Head: []string{"layer", "rounds", "chosen round", "validation " + metric, "test " + metric, "remark"}}
 	for _, s := range o.Stages {
@@ -137,7 +142,7 @@ func (r runPage) layers() cli.Table {
 func (r runPage) rounds() cli.Table {
 	o := r.Result
 	t := cli.Table{Name: "Rounds", Head: []string{"round", "rows sent",
-		"mean validation " + metricName(o.Metric) + " of its regressions", "gain", "remark"}}
+		"mean validation " + r.metric() + " of its regressions", "gain", "remark"}}
 	last := o.Final()
 	for k, p := range last.Curve {
 		gained, remark := "", ""

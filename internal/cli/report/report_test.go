@@ -93,7 +93,7 @@ func TestWrite(t *testing.T) {
 		"Naming class ill &amp; waiting for a bed for every node would give 50.0 %",
 		"4 nodes of class gone are called well, of 8 mistakes", "0.15)", "calibration error after", "12.30 %",
 		"divided by 0.4,", "which was fitted on validation nodes.</p>",
-		"from a probability of 31.0 % on: chosen on validation nodes for f1. They do not reach", "3 minutes", "3.00 MB",
+		"chose for f1, and that is only as near as they come", "3 minutes", "3.00 MB",
 		"80.00 %", "none", "heddle train --seed 1",
 		"a hospital with a v…", "the model ends here", "chosen round", "What left each site", "rows"} {
 		if !strings.Contains(html, want) {
@@ -256,5 +256,97 @@ func TestBytes(t *testing.T) {
 		if got := cli.Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %s, must be %s", n, got, want)
 		}
+	}
+}
+
+// two makes the figures of r those of two classes, with 40 cases of which 10 are ill.
+func two(r *cli.RunPage) *figures.Figures {
+	f := r.Result.Figures
+	f.Positive, f.Majority, f.Test.Low, f.Metric = 1, 0, 0.71, "accuracy"
+	f.Test.Classes = []figures.Class{{Name: "well", Labelled: 30, Predicted: 28, Precision: 25. / 28, Recall: 25. / 30},
+		{Name: "ill", Labelled: 10, Predicted: 12, Precision: 7. / 12, Recall: 0.7}}
+	f.Test.Confusion = [][]int64{{25, 5}, {3, 7}}
+	f.Threshold = &figures.Threshold{Class: "ill", Goal: "recall@precision=0.5", Probability: 0.31, Reached: true}
+	return f
+}
+
+// TestInUse: a person who acts on predictions reads how many of 100 are found and right, from which threshold on, on
+// which nodes, by which column, and what not to do.
+func TestInUse(t *testing.T) {
+	r := sample(t)
+	f := two(&r)
+	f.By = "sex"
+	f.Groups = []figures.Group{{Name: "f", Rows: 25, Right: 20, Positives: 6, Alarms: 8, Found: 5},
+		{Name: "m", Rows: 15, Right: 12, Positives: 4, Alarms: 4, Found: 2}}
+	html := written(t, r)
+	for _, want := range []string{"Using the model", "measured on 40 test nodes at all sites, which training did not use",
+		"alarm for class ill if its probability is 31.0 % or more, a threshold that the validation nodes chose for " +
+			"recall@precision=0.5. Of 100 cases 30 get one.",
+		"Of 100 cases of class ill it finds 70 (40 to 89). Of 100 alarms 58 (32 to 81) are right",
+		"Use it to choose the cases that a person looks at first", "Do not use it to decide about a case without a person",
+		`<th scope="row">f</th><td>25</td><td>80 (61 to 91)</td><td>6</td><td>83 (44 to 97)</td><td>8</td><td>62 (31 to 86)`,
+		"Test nodes by sex, at all sites: f 83.3 %; m 50.0 %"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	if strings.Contains(html, "What to try") {
+		t.Error("a model that beats its baseline has nothing to try")
+	}
+	r.Result.Metric, r.Result.Card.Positive = "auc", "ill"
+	if html = written(t, r); strings.Count(html, "test AUC of class ill") < 3 ||
+		strings.Contains(html, "validation AUC<") {
+		t.Error("an AUC must name its class")
+	}
+	f.Untrained, f.Test.Classes[1].Labelled = []string{"ill"}, 9
+	html = written(t, r)
+	for _, want := range []string{"Only 9 cases of class ill were measured", "It cannot find class ill"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+}
+
+// TestTries: a model that does not beat its baseline has a box with settings that it did not use, as flags, or as lines
+// of the plan if other sites have to agree.
+func TestTries(t *testing.T) {
+	r := sample(t)
+	f := two(&r)
+	f.Threshold, f.Test.Baseline = nil, 0.75
+	html := written(t, r)
+	for _, want := range []string{"Do not use it: its accuracy is not shown to be better than the 75.00 % of a guess", "What to try",
+		"<code>--metric auc</code>", "<code>--threshold f1</code>", "<code>--class-weights balanced</code>",
+		"<code>--method class-means</code>"} {
+		if !strings.Contains(html, want) {
+			t.Errorf("the page has no %q", want)
+		}
+	}
+	r.Shards, r.Result.Plan.ClassWeights = r.Shards[:1], []string{"balanced"}
+	if html = written(t, r); !strings.Contains(html, "<code>threshold: f1</code>") ||
+		strings.Contains(html, "class_weights") {
+		t.Error("at one of several sites what to try are lines of the plan, without what it has")
+	}
+}
+
+// TestLeastSpan: a tenth of a point of noise does not fill a chart.
+func TestLeastSpan(t *testing.T) {
+	s := train.StageResult{Name: "layer 1"}
+	for k := range 20 {
+		s.Curve = append(s.Curve, train.Point{Round: k, Val: 0.8 + 0.001*float64(k%2)})
+	}
+	charts := curves(train.Result{Stages: []train.StageResult{s}}, "accuracy")
+	line := string(charts[len(charts)-1].SVG)
+	_, line, _ = strings.Cut(line, `<polyline points="`)
+	line, _, _ = strings.Cut(line, `"`)
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, at := range strings.Fields(line) {
+		var x, y float64
+		if _, err := fmt.Sscanf(at, "%f,%f", &x, &y); err != nil {
+			t.Fatal(err)
+		}
+		low, high = min(low, y), max(high, y)
+	}
+	if span := high - low; !(span > 0 && span < height/20) {
+		t.Errorf("noise of a tenth of a point spans %.1f of %d points", span, height)
 	}
 }

@@ -22,18 +22,23 @@ func TestPagesInABrowser(t *testing.T) {
 	data, dir := sites(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	must(t, "train", "--data", data, "--policy", "by-column", "-q", "-o", at("run"))
+	must(t, "train", "--data", patients(t, true), "--threshold", "recall@precision=0.7", "--figures-by", "age:40,65",
+		"-q", "-o", at("use"))
+	must(t, "train", "--data", patients(t, false), "--metric", "accuracy", "-q", "-o", at("useless"))
 	must(t, "compare", "--data", data, "--method", "layer-wise", "--rounds", "5", "--seeds", "2", "-q", "-o",
 		at("compare"))
 	must(t, "predict", "--model", at("run/model.safetensors"), "--data", data, "--out", at("p.csv"), "--report",
 		at("predictions.html"))
 	must(t, "partition", "--data", data, "--policy", "by-column", "--out", at("parts"), "--report",
 		at("partition.html"))
-	for _, name := range []string{"run/report.html", "compare/compare.html", "predictions.html", "partition.html"} {
+	for _, name := range []string{"run/report.html", "use/report.html", "useless/report.html", "compare/compare.html",
+		"predictions.html", "partition.html"} {
 		t.Run(name, func(t *testing.T) { b.Check(t, "file://"+at(name), "true") })
 	}
 	if os.Getenv("HEDDLE_WRITE") != "" {
 		shots := filepath.Join(root, "docs", "screenshots")
 		b.Screenshots(t, "file://"+at("run/report.html"), "true", filepath.Join(shots, "report"), 1500)
+		b.Screenshots(t, "file://"+at("use/report.html"), "true", filepath.Join(shots, "use"), 3000)
 		b.Screenshots(t, "file://"+at("compare/compare.html"), "true", filepath.Join(shots, "compare"), 1500)
 	}
 }

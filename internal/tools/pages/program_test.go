@@ -78,3 +78,39 @@ func sites(t *testing.T) string {
 	}
 	return dir
 }
+
+// patients imports a table of 3000 patients in three hospitals, who are ill by their age and by their contacts, or by
+// nothing that a model can know, and returns its folder.
+func patients(t *testing.T, known bool) string {
+	t.Helper()
+	key, dir := rng.New(4), t.TempDir()
+	nodes, edges := "id,age,sex,ward,ill,hospital\n", "source,target\n"
+	for i := range 3000 {
+		k := key.Fold(uint64(i))
+		age, group, ill := 20+int(k.Uint64(0)%70), int(k.Uint64(1)%5), "no"
+		risk := 0.05
+		if known && age > 55 && group < 3 {
+			risk = 0.8
+		}
+		if k.Float64(2) < risk {
+			ill = "yes"
+		}
+		nodes += fmt.Sprintf("p%d,%d,%s,%s,%s,%s\n", i, age, []string{"f", "m"}[k.Uint64(3)%2],
+			[]string{"medicine", "surgery", "outpatient"}[k.Uint64(4)%3], ill,
+			[]string{"north", "south", "west"}[k.Uint64(5)%3])
+		for j := range 3 { // of the same group, mostly
+			other := int(k.Uint64(uint64(10+j)) % 3000)
+			if o := key.Fold(uint64(other)); int(o.Uint64(1)%5) == group || j == 0 {
+				edges += fmt.Sprintf("p%d,p%d\n", i, other)
+			}
+		}
+	}
+	for name, text := range map[string]string{"patients.csv": nodes, "contacts.csv": edges} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(t, "import", "--nodes", filepath.Join(dir, "patients.csv"), "--edges", filepath.Join(dir, "contacts.csv"),
+		"--label-column", "ill", "--site-column", "hospital", "--out", filepath.Join(dir, "data"))
+	return filepath.Join(dir, "data")
+}

@@ -1,7 +1,0 @@
-package org.heddle.phones
-
-object R {
-    object raw {
-        const val plan = 1
-    }
-}

@@ -1,7 +1,0 @@
-@file:Suppress("UNUSED_PARAMETER", "unused")
-
-package androidx.activity
-
-import android.app.Activity
-
-open class ComponentActivity : Activity()
