@@ -41,9 +41,6 @@ const (
 	Stopped    = "stopped"    // for good; the last state that a listener receives
 )
 
-// identityKey is where a Store has the device's key (identity.Identity.Marshal).
-const identityKey = "heddle-identity"
-
 // stopTime is how long Pause and Stop wait for a run to let go of its sockets. It goes on to do so
 // by itself, and the next Start waits for it.
 const stopTime = 900 * time.Millisecond
@@ -93,22 +90,8 @@ func NewDevice(c *Config, s Store) (*Device, error) {
 	}
 	d := &Device{config: *c, plan: p, state: Idle, interfaces: c.interfaces, changed: make(chan struct{}),
 		allowed: func(string) bool { return false }}
-	text, err := s.Get(identityKey)
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	if len(text) > 0 {
-		d.id, err = identity.Parse(text)
-		return d, err
-	}
-	if d.id, err = identity.New(); err != nil {
+	if d.id, err = c.identity(s); err != nil {
 		return nil, err
-	}
-	if text, err = d.id.Marshal(); err != nil {
-		return nil, err
-	}
-	if err := s.Put(identityKey, text); err != nil {
-		return nil, fmt.Errorf("store: %w", err)
 	}
 	return d, nil
 }
@@ -397,14 +380,20 @@ func (d *Device) finish() error {
 	if err := os.WriteFile(d.place("done"), nil, 0o600); err != nil {
 		return err
 	}
-	runs, err := filepath.Glob(filepath.Join(d.config.directory, "run-*"))
+	return errors.Join(removeRuns(d.config.directory, filepath.Dir(d.place("done"))), os.RemoveAll(d.place("state")),
+		os.RemoveAll(d.place("graph")))
+}
+
+// removeRuns removes the runs in a device's directory but one.
+func removeRuns(directory, but string) error {
+	runs, err := filepath.Glob(filepath.Join(directory, "run-*"))
 	errs := []error{err}
 	for _, dir := range runs {
-		if dir != filepath.Dir(d.place("done")) {
+		if dir != but {
 			errs = append(errs, os.RemoveAll(dir))
 		}
 	}
-	return errors.Join(append(errs, os.RemoveAll(d.place("state")), os.RemoveAll(d.place("graph")))...)
+	return errors.Join(errs...)
 }
 
 // model is the file of the model of the last run that was done.

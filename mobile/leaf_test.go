@@ -29,6 +29,7 @@ type sites struct {
 	parsed heddle.Plan
 	keys   []identity.Identity
 	rules  leaf.Rules
+	stores map[string]*memory // by directory of a phone, as a key outlives its process
 
 	dies  string       // event at which the first site is killed, and begun again as in another process; empty: never
 	first atomic.Int32 // how often a site collected the first sum
@@ -38,8 +39,8 @@ type sites struct {
 // newSites makes a plan for so many leaves, whose sums wait for all of them. settings are further experimental ones.
 func newSites(t *testing.T, phones int, settings string) *sites {
 	t.Helper()
-	s := &sites{rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}},
-		Attest: invited}}
+	s := &sites{stores: map[string]*memory{},
+		rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}}, Attest: invited}}
 	text := fmt.Sprintf("phone_when: always\nclass_means: {phones: %d, experimental: {class_rounds: 2, least_leaves: "+
 		"2%s}}\nmembers:\n", phones, settings)
 	for r := range 2 {
@@ -139,7 +140,10 @@ func (s *sites) device(t *testing.T, dir, evidence string, g *Graph) *Device {
 	c.SetPlan(s.plan)
 	c.SetWait(int(patience / time.Second))
 	c.SetEvidence([]byte(evidence))
-	d, err := NewDevice(c, &memory{})
+	if s.stores[dir] == nil {
+		s.stores[dir] = &memory{}
+	}
+	d, err := NewDevice(c, s.stores[dir])
 	if err == nil {
 		err = d.SetGraph(g)
 	}

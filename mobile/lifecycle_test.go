@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -138,6 +139,51 @@ func TestWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.until(t, Paused)
+}
+
+// TestKeyLost: a directory that comes to another phone without its key is not taken for a new device, unless the app
+// says so. Then runs of the old one are gone, and its model is not.
+func TestKeyLost(t *testing.T) {
+	dir, first := t.TempDir(), &memory{}
+	old, err := NewDevice(NewConfig(dir), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, model := filepath.Join(dir, "run-0"), filepath.Join(dir, "model.safetensors")
+	if err := errors.Join(os.Mkdir(run, 0o700), os.WriteFile(model, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	other := &memory{}
+	if _, err := NewDevice(NewConfig(t.TempDir()), other); err != nil {
+		t.Fatal(err)
+	}
+	c, store := NewConfig(dir), &memory{}
+	for _, s := range []*memory{store, other} {
+		if _, err := NewDevice(c, s); err == nil || !strings.HasPrefix(err.Error(), KeyLost) ||
+			!strings.Contains(err.Error(), old.ID()) {
+			t.Errorf("a lost key must be an error that names the device (got %v)", err)
+		}
+	}
+	if len(store.kept) > 0 {
+		t.Error("no key must be made before the app asks for one")
+	}
+	if again, err := NewDevice(c, first); err != nil || again.ID() != old.ID() {
+		t.Errorf("the device must be what it was (got %v)", err)
+	}
+	c.SetNewKey(true)
+	next, err := NewDevice(c, store)
+	if err != nil || next.ID() == old.ID() {
+		t.Fatalf("the device must have another key (got %v)", err)
+	}
+	if _, err := os.Stat(run); err == nil {
+		t.Error("the runs of the old device must be gone")
+	}
+	if _, err := os.Stat(model); err != nil {
+		t.Error("the model must be kept")
+	}
+	if again, err := NewDevice(NewConfig(dir), store); err != nil || again.ID() != next.ID() {
+		t.Errorf("the new device must stay (got %v)", err)
+	}
 }
 
 // TestSlowListener: a listener that takes its time holds up neither the run nor Stop, and is told all states.

@@ -50,7 +50,8 @@ type Listener interface {
 // Store guards what only this device may read: on Android a file that a key of the Keystore
 // encrypts, on iOS the Keychain.
 type Store interface {
-	// Get returns what Put kept under a key, nothing (null, or no bytes) if that is nothing.
+	// Get returns what Put kept under a key, nothing (null, or no bytes) if that is nothing or can never be read again.
+	// It fails if it cannot be read now.
 	Get(key string) ([]byte, error)
 	// Put returns when the value is on the disk.
 	Put(key string, value []byte) error
@@ -66,6 +67,7 @@ type Config struct {
 	evidence    []byte
 	roster      []byte
 	fingerprint string // of the first roster
+	newKey      bool
 	window      time.Duration
 	wait        time.Duration
 }

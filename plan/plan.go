@@ -381,6 +381,11 @@ type Member struct {
 
 	// Multiaddresses at which it collects shares of phones (none = it collects none). The first two members or more do.
 	LeafAddresses []string `yaml:"leaf_addresses,omitempty"`
+
+	// What the roster in federation.yaml has of it, which package admission reads.
+	Expires       string `yaml:"expires,omitempty"`
+	Role          string `yaml:"role,omitempty"`
+	Administrator bool   `yaml:"administrator,omitempty"`
 }
 
 // Mebibytes is a number of 2²⁰ bytes. Its text may have a unit, as ParseSize takes it.

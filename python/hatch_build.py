@@ -51,8 +51,8 @@ class CustomBuildHook(BuildHookInterface):
             shutil.copy(program, root / "heddle" / "bin" / name)
         else:
             build_data["force_include"][str(program)] = f"heddle/bin/{name}"
-            if notices := _notices(program, sources):
-                (made / "NOTICES").write_text(notices, encoding="utf-8")
+            if sources is not None and shutil.which("go"):
+                _go("run", "./packaging/notices", "-out", str(made / "NOTICES"), "-targets", target, "./cmd/heddle", at=sources)
                 build_data["force_include"][str(made / "NOTICES")] = "heddle/bin/NOTICES"
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{TAGS[target]}"
@@ -83,16 +83,4 @@ def _go_files(root):
         for name in sorted(files):
             if pathlib.Path(name).suffix in SUFFIXES and not name.endswith("_test.go"):
                 yield pathlib.Path(at) / name
-
-
-def _notices(program, sources):
-    """Returns the licences of the modules in a program, as far as Go has them here."""
-    if sources is None or shutil.which("go") is None:
-        return ""
-    modules = [line.split()[1] for line in _go("version", "-m", str(program)).splitlines() if line.split()[:1] == ["dep"]]
-    out = []
-    for line in _go("list", "-m", "-f", "{{.Path}} {{.Version}}\t{{.Dir}}", *modules, at=sources).splitlines():
-        name, folder = line.split("\t")
-        for file in sorted(f for f in pathlib.Path(folder or "none").glob("*") if f.name.startswith(("LICEN", "NOTICE", "COPYING"))):
-            out.append(f"{name}: {file.name}\n\n{file.read_text(encoding='utf-8', errors='replace')}\n")
-    return "\n".join(out)
+    yield root / "packaging" / "notices" / "main.go"

@@ -82,16 +82,16 @@ func (k *keeper) enforce(plan, id string, now time.Time) error {
 	if err != nil {
 		return train.Input(err)
 	}
-	k.Policy = &policy
 	file, err := admission.ReadFile[admission.Roster](g.Roster)
 	if err != nil {
 		return train.Input(err)
 	}
-	k.roster = file.Body
+	k.roster, policy = file.Body, policy.In(file.Body.Federation)
 	if file.Body.Federation != policy.Federation {
 		return train.Input(fmt.Errorf("%s is the roster of %s, and %s is for %s", g.Roster, file.Body.Federation,
 			g.Policy, policy.Federation))
 	}
+	k.Policy = &policy
 	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
 		return train.Input(fmt.Errorf("%s: %w", g.Roster, err))
 	}

@@ -20,12 +20,12 @@ servers, phones.
 
 Start with: heddle demo`,
 	Groups: [][]string{{"Start", "demo", "import", "train", "compare", "predict", "inspect"},
-		{"Several sites", "init", "plan", "match", "join", "status", "doctor"},
+		{"Several sites", "init", "plan", "take-part", "match", "join", "status", "doctor"},
 		{"Agree and audit", "approve", "check", "policy", "roster", "audit"},
 		{"More", "partition", "recommend", "serve", "export", "simulate", "relay"}},
 	Commands: func() []*cobra.Command {
 		pages := report.Pages{}
-		return slices.Concat(runs.Commands(), federation.Commands(pages), graphs.Commands(),
+		return slices.Concat(runs.Commands(), federation.Commands(pages, graphs.SiteWriter{}), graphs.Commands(),
 			compare.Commands(federation.NewJoin(pages, compare.After{})))
 	}}
 

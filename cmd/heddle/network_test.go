@@ -54,7 +54,7 @@ func TestRelayedRun(t *testing.T) {
 	at := func(name string) string { return filepath.Join(c.dir, name) }
 	post := strings.TrimSpace(must(t, "init", "--identity", at("post.key")))
 	address := fmt.Sprintf("/ip4/127.0.0.1/tcp/%d/wss", testenv.FreePorts(t, 2))
-	must(t, append([]string{"roster", "new", "pair", "-o", at("roster.json")}, c.members...)...)
+	must(t, append([]string{"plan", "--federation", "pair", "-o", at("roster.json")}, c.members...)...)
 	must(t, "roster", "add", at("roster.json"), "post="+post, "--role", "relay", "--address", address)
 	for r := range 2 {
 		must(t, "roster", "sign", at("roster.json"), "--identity", c.key(r), "--trusted", at("trusted.json"))

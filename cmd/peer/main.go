@@ -12,6 +12,6 @@ import (
 var program = cli.Program{Name: "peer", Short: "Take part in runs of a federation", Full: "heddle",
 	Long: `Take part in runs of a federation, as a site's server. Plans are written, tables imported and pages drawn
 by the program heddle, which has these commands, too.`,
-	Commands: func() []*cobra.Command { return federation.Site(nil) }}
+	Commands: func() []*cobra.Command { return federation.Site(nil, nil) }}
 
 func main() { program.Main() }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
 // Policy is what a site allows, whatever a plan, a roster or a peer asks for. Only the site writes its file,
@@ -63,7 +65,14 @@ const classMeans = "class-means"
 // maxPolicy is how long a policy file may be, in bytes.
 const maxPolicy = 64 << 10
 
-// ReadPolicy reads a policy file strictly: a field it does not know is an error, with its line.
+// In is the policy for that federation, if it names none itself, as in site.yaml.
+func (p Policy) In(federation string) Policy {
+	p.Federation = cmp.Or(p.Federation, federation)
+	return p
+}
+
+// ReadPolicy reads a policy file, or may_leave of site.yaml, strictly: a field it does not know is an error, with its
+// line.
 func ReadPolicy(path string) (p Policy, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -85,8 +94,12 @@ func parsePolicy(text []byte) (p Policy, err error) {
 	if len(text) > maxPolicy {
 		return Policy{}, fmt.Errorf("a policy must have at most %d bytes (got %d)", maxPolicy, len(text))
 	}
-	if err := unmarshal(text, &p); err != nil {
+	section := false
+	if err := unmarshal(text, &p, &section); err != nil {
 		return Policy{}, err
+	}
+	if section {
+		return p, p.In("any").Validate()
 	}
 	return p, p.Validate()
 }
@@ -111,12 +124,22 @@ func (p Policy) CheckTold(columns []string) error {
 
 // unmarshal is YAML's, strict. The library panics on some texts that are no YAML (a tag before an
 // anchor without a value, in v1.19.2); a fault of the file is an error here.
-func unmarshal(text []byte, p *Policy) (err error) {
+func unmarshal(text []byte, p *Policy, section *bool) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("the text must be YAML (got %v)", r)
 		}
 	}()
+	pairs, _ := yamltext.Pairs(text) // Unmarshal reports the fault
+	for _, pair := range pairs {
+		if pair.Key.String() == "may_leave" { // the text is site.yaml
+			*section = true
+			if err := yaml.NodeToValue(pair.Value, p, yaml.Strict()); err != nil {
+				return yamltext.Readable(err)
+			}
+			return nil
+		}
+	}
 	if err := yaml.UnmarshalWithOptions(text, p, yaml.Strict()); err != nil {
 		return errors.New(yaml.FormatError(err, false, true))
 	}

@@ -141,6 +141,12 @@ func parseDocument[T document](file []byte) (*Signed[T], error) {
 	if len(file) > maxFile {
 		return nil, fmt.Errorf("%s: more than %d bytes", want, maxFile)
 	}
+	if _, ok := any(s.Body).(Roster); ok && isYAML(file) {
+		var err error
+		if file, err = rosterOf(file); err != nil {
+			return nil, err
+		}
+	}
 	d := json.NewDecoder(bytes.NewReader(file))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {

@@ -208,6 +208,11 @@ func ReadFile[T document](path string) (*Signed[T], error) {
 // survives a power cut.
 func WriteFile[T document](path string, s *Signed[T]) error {
 	text, err := s.Encode()
+	if r, ok := any(s).(*Signed[Roster]); ok && err == nil {
+		if file, _ := os.ReadFile(path); isYAML(file) {
+			text, err = withRoster(path, file, r)
+		}
+	}
 	if err != nil {
 		return err
 	}

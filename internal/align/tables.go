@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/internal/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/mat"
@@ -508,4 +509,34 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 	what, lost := dataset.TableFacts(t, rows, c.Format)
 	r.facts.Tables = append(r.facts.Tables, what)
 	return cmp.Or(err, lost)
+}
+
+// Draft returns this site's part as far as it is known before it meets the others, for what it would send: any node may
+// be one that another site reads. If this site has no labels there are two classes.
+func (t *Tables) Draft() (*shard.Shard, error) {
+	r, err := t.read(cmp.Or(t.like, t.alone()))
+	if err != nil {
+		return nil, err
+	}
+	n, e := len(r.own.IDs), r.edges
+	adj, err := graph.FromEdges(n, e.src, e.dst, e.weight, graph.Build{Directed: true})
+	if err != nil {
+		return nil, err
+	}
+	s := shard.Whole(&graph.Graph{Name: t.cfg.Name, Adj: adj, X: r.own.X, Labels: r.own.Labels, Split: r.own.Split,
+		Types: r.own.Types, Encoding: r.own.Encoding})
+	s.Labels.Classes = max(s.Labels.Classes, 2)
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	s.Rank, s.Parts, s.Boundary, s.HaloPtr = slices.Index(t.cfg.Sites, t.cfg.Here), len(t.cfg.Sites), nil, []int{n}
+	for q := range t.cfg.Sites {
+		if s.HaloPtr = append(s.HaloPtr, n); q == s.Rank {
+			s.Boundary = append(s.Boundary, nil)
+		} else {
+			s.Boundary = append(s.Boundary, all)
+		}
+	}
+	return s, nil
 }

@@ -117,7 +117,7 @@ func readable(name string) string {
 	case "approval":
 		return "an approval, as heddle approve writes it"
 	case "roster", "FILE":
-		return "a roster, as heddle roster writes it"
+		return "a roster, such as federation.yaml"
 	case "nodes":
 		return "a table of nodes"
 	case "edges":

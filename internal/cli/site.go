@@ -13,6 +13,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
@@ -76,10 +77,11 @@ func ReadPlan(path string) (*heddle.Plan, []byte, error) { return readPlan(path,
 
 // readPlan is ReadPlan with settings of this site.
 func readPlan(path string, given map[string]string) (*heddle.Plan, []byte, error) {
-	p, text, err := LoadPlan("join", path, given, nil)
+	p, text, err := LoadPlan("join", path, given, &admission.FederationKeys{})
 	if err != nil {
 		return nil, nil, err
 	}
+	text = admission.PlanText(text)
 	if err := disclosure.CheckMembers(*p); err != nil {
 		return nil, nil, Invalidf("%s: %w", path, err)
 	}

@@ -2,6 +2,7 @@ package bind
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -69,5 +70,81 @@ func TestAPI(t *testing.T) {
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("the API of apps has changed; if that is meant: go test -run TestAPI -write, and say so "+
 			"in CHANGELOG.md\n%s", got.String())
+	}
+}
+
+// The library for Swift: calls of the framework, and methods that the framework calls.
+var (
+	swiftCall   = regexp.MustCompile(`\b(?:core|config)\.(\w+)\(((?:[^()]|\([^()]*\)|\(\))*)\)`)
+	swiftMethod = regexp.MustCompile(`\bfunc (\w+)\(([^)]*)\)`)
+)
+
+// TestSwift: what the library for Swift uses of the framework is in its header, with these labels, and its module is
+// called as the framework. No compiler is to be had outside a Mac.
+func TestSwift(t *testing.T) {
+	text, err := os.ReadFile("testdata/api.txt")
+	core, err2 := os.ReadFile("swift/Sources/Heddle/Heddle.swift")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"ios.sh", "swift/Package.swift"} {
+		if text, err := os.ReadFile(file); err != nil || !bytes.Contains(text, []byte("HeddleCore.xcframework")) ||
+			!bytes.Contains(core, []byte("import HeddleCore\n")) {
+			t.Errorf("%s must name the framework whose module is imported (%v)", file, err)
+		}
+	}
+	api := string(text)
+	for _, name := range regexp.MustCompile(`\bMobile[A-Z]\w*`).FindAllString(string(core), -1) {
+		if name = strings.TrimSuffix(name, "Protocol"); !regexp.MustCompile(`\b` + name + `\b`).MatchString(api) {
+			t.Errorf("%s must be in the header", name)
+		}
+	}
+	for _, state := range regexp.MustCompile(`String \w+ = "(\w+)";`).FindAllStringSubmatch(api, -1) {
+		if !regexp.MustCompile(`case (\w+, )*` + state[1] + `\b`).Match(core) {
+			t.Errorf("State must have %s", state[1])
+		}
+	}
+	_, ours, _ := strings.Cut(string(core), "private final class Keys")
+	calls := append(swiftCall.FindAllStringSubmatch(string(core), -1), swiftMethod.FindAllStringSubmatch(ours, -1)...)
+	if len(calls) < 30 {
+		t.Fatalf("there must be at least 30 calls (got %d)", len(calls))
+	}
+	for _, call := range calls {
+		selector := `(?m)^- \([^)]*\)` + call[1] + `\b`
+		for i, argument := range strings.Split(call[2], ",") {
+			if label, _, ok := strings.Cut(strings.TrimSpace(argument), ":"); ok && i > 0 {
+				selector += `:\([^)]*\)\w+ ` + label + `\b`
+			}
+		}
+		if !regexp.MustCompile(selector).MatchString(api) {
+			t.Errorf("%s must be in the header", call[0])
+		}
+	}
+}
+
+// TestSwiftParses reads the files with the parser of HEDDLE_SWIFT, a Python with tree-sitter-swift.
+func TestSwiftParses(t *testing.T) {
+	python := os.Getenv("HEDDLE_SWIFT")
+	if python == "" {
+		t.Skip("SKIPPED: no HEDDLE_SWIFT: no Swift is parsed")
+	}
+	broken := filepath.Join(t.TempDir(), "broken.swift")
+	if err := os.WriteFile(broken, []byte("func open( -> Int { 1 }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(python, "parse.py", broken).CombinedOutput(); err == nil ||
+		!bytes.Contains(out, []byte("broken.swift:1:")) {
+		t.Fatalf("the parser must find a fault (got %v, %s)", err, out)
+	}
+	args := []string{"parse.py"}
+	for _, at := range []string{"swift/*.swift", "swift/Sources/Heddle/*", "../../examples/ios/Phones/*"} {
+		files, err := filepath.Glob(at)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("there must be files at %s (%v)", at, err)
+		}
+		args = append(args, files...)
+	}
+	if out, err := exec.Command(python, args...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

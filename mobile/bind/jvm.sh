@@ -26,9 +26,8 @@ cat > "$work/include/android/log.h" <<-'END'
 END
 printf 'package android.content;\npublic class Context { public Context getApplicationContext() { return this; } }\n' > "$work/java/android/content/Context.java"
 
-./small.sh
-# Without inlining packages of others take 0.6 MB less, and those named last 0.3 MB. Kernels and trainers keep it.
+. ./small.sh
+CGO_ENABLED=1 go run github.com/heddle-gnn/heddle/packaging/notices -out "$out/NOTICES" -targets "$(go env GOOS)/$(go env GOARCH)" -tags no_websocket .
 CGO_ENABLED=1 CGO_CFLAGS="-O2 -D__GOBIND_ANDROID__ -I$java_home/include -I$java_home/include/linux -I$PWD/$work/include" \
-	go build -modfile=build/small.mod -buildmode=c-shared -trimpath -tags=no_websocket -gcflags=github.com/...=-l -gcflags=golang.org/...=-l -gcflags=google.golang.org/...=-l -gcflags=go.uber.org/...=-l -gcflags=github.com/heddle-gnn/...= -gcflags=github.com/heddle-gnn/heddle/plan=-l -gcflags=github.com/heddle-gnn/heddle/internal/admission=-l -gcflags=crypto/tls=-l -gcflags=crypto/x509=-l -gcflags=net=-l \
-	-ldflags='-s -w -extldflags=-Wl,-z,pack-relative-relocs,-z,max-page-size=16384' -o "$out/libgojni.so" "./$work/src/gobind"
+	go build "${small[@]}" -ldflags='-s -w -extldflags=-Wl,-z,pack-relative-relocs,-z,max-page-size=16384' -o "$out/libgojni.so" "./$work/src/gobind"
 find "$work/java" -name '*.java' -print0 | xargs -0 javac -nowarn -d "$out/classes" "$@"

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import hashlib
 import json
+import mmap
 import os
 import pathlib
 import zipfile
@@ -85,6 +86,8 @@ class Graph:
         if self.y is None:
             raise InputError("y must be the classes of nodes (got None)")
         self.y = array(self.y)
+        if self.y.size == 0:
+            raise InputError("a graph must have at least one node (got none)")
         if self.y.ndim == 2 and self.y.shape[1] == 1:
             self.y = self.y[:, 0]
         self.edge_index, weight = _pairs(self.edge_index, len(self.y))
@@ -107,26 +110,6 @@ class Graph:
                 setattr(self, name, _mask(name, getattr(self, name)))
         if self.x is not None:
             self.x = _features(self.x)
-        self._check()
-
-    def _check(self) -> None:
-        """Raises what is wrong with the shapes of the arrays; the program checks their values."""
-        if len(self.y) == 0:
-            raise InputError("a graph must have at least one node (got none)")
-        if self.edge_index.ndim != 2 or len(self.edge_index) != 2:
-            turned = ": transpose it" if self.edge_index.ndim == 2 and self.edge_index.shape[1] == 2 else ""
-            raise InputError(f"edge_index must be [2, E], sources and targets (got shape {list(self.edge_index.shape)}){turned}")
-        n, edges = ("N", len(self.y), "nodes"), ("E", self.edge_index.shape[1], "edges")
-        for name, (letter, rows, of), dimensions in (
-            ("y", n, (1, 2)), ("x", n, (2,)), ("site", n, (1,)), ("train_mask", n, (1, 2)), ("val_mask", n, (1, 2)), ("test_mask", n, (1, 2)),
-            ("edge_weight", edges, (1,)), ("edge_type", edges, (1,)), ("edge_attr", edges, (2,)),
-        ):  # fmt: skip
-            a = getattr(self, name)
-            if a is not None and len(a.shape) not in dimensions:
-                must = " or ".join(f"[{letter}]" if d == 1 else f"[{letter}, any]" for d in dimensions)
-                raise InputError(f"{name} must have the shape {must} (got {list(a.shape)})")
-            if a is not None and a.shape[0] != rows:
-                raise InputError(f"{name} must have a row for each of {rows} {of} (got {a.shape[0]})")
         if self.ids is not None and len(self.ids) != len(self.y):
             raise InputError(f"ids must have a name for each of {len(self.y)} nodes (got {len(self.ids)})")
 
@@ -143,7 +126,6 @@ class Graph:
 
         Without masks the program draws them when it reads the data set; draw False: nodes are in no split.
         """
-        self._check()
         to = pathlib.Path(directory)
         to.mkdir(parents=True, exist_ok=True)
         arrays: dict[str, Any] = {"edge_index": self.edge_index, "y": stored(self.y)}
@@ -155,9 +137,9 @@ class Graph:
             arrays["x_indptr"], arrays["x_indices"] = self.x.indptr.astype(np.int64), self.x.indices.astype(np.int32)
             arrays["x_data"], arrays["x_shape"] = self.x.data.astype(np.float32), np.array(self.x.shape, np.int64)
         if self.edge_weight is not None:
-            arrays["edge_weight"] = self.edge_weight.reshape(-1).astype(np.float32)
+            arrays["edge_weight"] = self.edge_weight.astype(np.float32)
         if self.edge_type is not None:
-            arrays["edge_type"] = self.edge_type.reshape(-1).astype(np.int32)
+            arrays["edge_type"] = self.edge_type.astype(np.int32)
         if self.edge_attr is not None:
             arrays["edge_attr"] = self.edge_attr
         if self.site is not None:
@@ -182,11 +164,10 @@ class Graph:
         file = at if at.suffix == ".npz" else at / "graph.npz"
         beside = file.parent / "meta.json"
         meta = json.loads(beside.read_text(encoding="utf-8")) if beside.exists() else {}
-        digest = _digest(file)
-        if digest and digest[0] != digest[1]:
-            raise InputError(f"{file} is damaged or changed: its digest must be {digest[1].decode()} (got {digest[0].decode()})")
         with np.load(file) as archive:
-            z = dict(archive)
+            z, sealed = dict(archive), archive.zip.comment
+        if sealed and (digest := _digest(file)) != sealed:
+            raise InputError(f"{file} is damaged or changed: its digest must be {digest.decode()} (got {sealed!r})")
         y, count, names = z["y"], meta.get("classes"), meta.get("class_names")
         if count and not names and y.ndim == 1 and y.dtype.kind in "iu" and not np.array_equal(np.unique(y), np.arange(count)):
             names = [str(c) for c in range(count)]  # so that -1 and gaps mean the same again
@@ -204,18 +185,12 @@ class Graph:
         )  # fmt: skip
 
 
-def _digest(file: pathlib.Path) -> Optional[tuple[bytes, bytes]]:
-    """Returns the digest that an archive has, and the one that it must have; None: it has no comment."""
-    with zipfile.ZipFile(file) as z:
-        comment = z.comment
-    sum, left = hashlib.sha256(), file.stat().st_size - 65
-    with open(file, "rb") as f:
-        while left > 0:
-            piece = f.read(min(left, 1 << 20))
-            sum.update(piece)
-            left -= len(piece)
-        sum.update(b"0" * 64 + f.read()[-1:])
-    return (comment, b'"digest":"' + sum.hexdigest().encode() + b'"') if comment else None
+def _digest(file: pathlib.Path) -> bytes:
+    """Returns what the comment of an archive must be."""
+    with open(file, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m, memoryview(m) as all, all[:-65] as before:
+        sum = hashlib.sha256(before)
+        sum.update(b"0" * 64 + m[-1:])
+        return b'"digest":"' + sum.hexdigest().encode() + b'"'
 
 
 def _seal(file: pathlib.Path) -> None:
@@ -225,7 +200,7 @@ def _seal(file: pathlib.Path) -> None:
     digest = _digest(file)
     with open(file, "r+b") as f:
         f.seek(-75, os.SEEK_END)
-        f.write(digest[1] if digest else b"")
+        f.write(digest)
 
 
 @dataclasses.dataclass
@@ -399,24 +374,23 @@ def stored(y: np.ndarray) -> np.ndarray:
 def values_of(y: Optional[np.ndarray], names: list[str], titles: Any = None) -> np.ndarray:
     """Returns the classes of those names as y has them; titles are names that the caller gave numbers. y None: numbers if
     all are whole, else texts."""
-    kind = "O" if y is None else stored(y).dtype.kind
-    if kind in "US" or y is None:
-        of = {} if y is None or y.dtype.kind != "O" else {str(v).strip(): v for v in y}
-        values = [of.get(name, name) for name in names]
-        if y is None and all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names):
-            return np.array([int(name) for name in names], np.int64)
-        if y is not None and y.dtype.kind != "O":
-            return np.array(values).astype(y.dtype)
-        if len({type(v) for v in values}) == 1 and isinstance(values[0], (str, int, np.integer)):
-            return np.array(values)
-        out = np.empty(len(values), object)
-        out[:] = values
-        return out
+    if y is None:
+        whole = all(name.removeprefix("-").isdecimal() and str(int(name)) == name for name in names)
+        return np.array([int(name) if whole else name for name in names])
+    of = stored(y).dtype
     if titles:
-        return np.arange(len(names)).astype(y.dtype)
-    if kind == "b":
-        return np.array([name == "1" for name in names])
-    return np.array([float(name) if kind == "f" else int(name) for name in names], stored(y).dtype)
+        return np.arange(len(names)).astype(of)
+    if of.kind in "biuf":
+        return np.array([*map(float if of.kind == "f" else int, names)]).astype(of)
+    if y.dtype.kind != "O":
+        return np.array(names).astype(y.dtype)
+    given = {str(v).strip(): v for v in y}
+    values = [given.get(name, name) for name in names]
+    if len({type(v) for v in values}) == 1 and isinstance(values[0], (str, int, np.integer)):
+        return np.array(values)
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
 
 
 def _named(values: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optional[list[str]]]:
@@ -576,9 +550,10 @@ def _from_networkx(g: Any, site: Any) -> Union[Graph, Tables]:
     if bare := [str(one) for one, r in g.nodes(data=True) if not r]:
         _program.warn(f"{len(bare)} nodes have no attributes, as nodes that only an edge names: {', '.join(bare[:5])}")
     masks: dict[str, Any] = {k: np.array([bool(v) for v in nodes.pop(k)]) for k in ("train_mask", "val_mask", "test_mask") if k in nodes}
-    name = site if isinstance(site, str) else "site"
-    where = nodes.get(name) if site is None or isinstance(site, str) else array(site).tolist()
-    if where is None and site is not None:
+    name = site if isinstance(site, str) else "site" if site is None else _free("site", nodes)
+    if site is not None and not isinstance(site, str):
+        nodes[name] = array(site).tolist()
+    elif site is not None and site not in nodes:
         raise InputError(f"the nodes have no attribute {site!r} for their sites")
     index = np.array([[number[a] for a, _ in g.edges], [number[b] for _, b in g.edges]], np.int64).reshape(2, -1)
     if "x" in nodes:
@@ -591,22 +566,20 @@ def _from_networkx(g: Any, site: Any) -> Union[Graph, Tables]:
         y = np.array(nodes[label], object)
         if not _missing(y).any():
             y = np.array(nodes[label])
-        return Graph(index, y, x, where and np.array(where, object), edge_weight=weight, edge_attr=np.hstack(columns) if columns else None, ids=ids, **masks)
+        where = np.array(nodes[name], object) if name in nodes else None
+        return Graph(index, y, x, where, edge_weight=weight, edge_attr=np.hstack(columns) if columns else None, ids=ids, **masks)
     options: dict[str, Any] = {"id_column": _free("id", nodes), "source_column": _free("source", links), "target_column": _free("target", links)}
     if any(isinstance(v, (float, np.floating)) for v in nodes[label] if not _missing([v])[0]):
         options["regression"] = True
     if masks:
         options["split_column"] = _free("split", nodes)
         nodes[options["split_column"]] = np.select(list(masks.values()), [k.removesuffix("_mask") for k in masks], "none").tolist()
-    if where is not None:
-        name = name if isinstance(site or name, str) else _free("site", nodes)
-        nodes[name] = where
     if "weight" in links:
         options["weight_column"], links["weight"] = "weight", [1 if v is None else v for v in links["weight"]]
     if set(links) - {"weight"}:
         options["edge_columns"] = "all"
     ends = {options["source_column"]: [ids[k] for k in index[0]], options["target_column"]: [ids[k] for k in index[1]]}
-    return Tables({options["id_column"]: ids, **nodes}, {**ends, **links}, label, None if where is None else name, options)
+    return Tables({options["id_column"]: ids, **nodes}, {**ends, **links}, label, name if name in nodes else None, options)
 
 
 def _rows(g: Any, of: str, rows: list[dict[str, Any]]) -> dict[str, list[Any]]:

@@ -8,11 +8,9 @@ import pathlib
 import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 from heddle import _program, _run
-
-Plan = Union[_program.Path, Mapping[str, Any]]
 
 # What rank 0 gives back of a run. Predictions, which are as long as the graph, are each rank's own.
 RETURNED = ["model.safetensors", "result.json", "settings.yaml", "report.html"]
@@ -27,7 +25,7 @@ class Job:
         shard: directory of the partition.
         port: of the first rank on a host; the next rank there has the next port.
         options: further flags of the command.
-        plan, secret: contents of the files; the keys of all ranks follow from the secret.
+        plan, model, secret: contents of the files; the keys of all ranks follow from the secret.
     """
 
     ranks: int
@@ -35,6 +33,7 @@ class Job:
     port: int
     options: Mapping[str, Any]
     plan: bytes
+    model: bytes
     secret: bytes = dataclasses.field(default_factory=lambda: secrets.token_bytes(32), repr=False)
 
     def join(self, rank: int, hosts: Sequence[str]) -> dict[str, bytes]:
@@ -47,11 +46,11 @@ class Job:
             own = pathlib.Path(t) / "out" / "rank-0"
             return {name: (own / name).read_bytes() for name in RETURNED if (own / name).exists()}
 
-    def predict(self, rank: int, hosts: Sequence[str], model: bytes) -> bytes:
+    def predict(self, rank: int, hosts: Sequence[str]) -> bytes:
         """Takes part in predicting, and returns a Parquet file with the predictions for the rank's own nodes."""
         with tempfile.TemporaryDirectory() as t:
             files = pathlib.Path(t)
-            (files / "model").write_bytes(model)
+            (files / "model").write_bytes(self.model)
             _program.run(["predict", *self._flags(t, rank, hosts), f"--model={t}/model", f"--out={t}/{{rank}}.parquet"])
             return (files / f"{rank}.parquet").read_bytes()
 
@@ -63,8 +62,10 @@ class Job:
         return _program.flags({**given, "hosts": ",".join(hosts), "port": self.port, **self.options})
 
 
-def job(shard: _program.Path, ranks: int, port: int, plan: Plan, options: Mapping[str, Any]) -> Job:
-    """Returns the job of so many ranks. plan is a settings file without members, or settings by name.
+def job(
+    shard: _program.Path, ranks: int, port: int, settings: Mapping[str, Any], model: Any = None, **options: Any
+) -> Job:
+    """Returns the job of so many ranks. settings are those of a plan, model is a run or the path of a model file.
 
     Raises:
         InputError: a setting is wrong.
@@ -72,24 +73,11 @@ def job(shard: _program.Path, ranks: int, port: int, plan: Plan, options: Mappin
     if ranks < 1:
         raise _program.InputError(f"ranks must be at least 1 (got {ranks})")
     with tempfile.TemporaryDirectory() as t:
-        file = os.path.join(t, "plan.yaml")
-        given = _program.flags(dict(plan)) if isinstance(plan, Mapping) else [f"--config={os.fspath(plan)}"]
-        _program.run(["plan", f"--out={file}", *given])
-        text = pathlib.Path(file).read_bytes()
-    return Job(ranks, os.fspath(shard), port, options, text)
-
-
-def one(plan: Optional[_program.Path], settings: Mapping[str, Any]) -> Plan:
-    """Returns what was given of a plan's file and of settings.
-
-    Raises:
-        InputError: both were.
-    """
-    if plan is None:
-        return settings
-    if settings:
-        raise _program.InputError(f"plan must be a file or settings must be given by name (got both, with {', '.join(settings)})")
-    return plan
+        written = pathlib.Path(t) / "plan.yaml"
+        _program.run(["plan", f"--out={written}", *_program.flags(dict(settings))])
+        plan = written.read_bytes()
+    file = model.model_file if isinstance(model, _run.Run) else model
+    return Job(ranks, os.fspath(shard), port, options, plan, b"" if file is None else pathlib.Path(file).read_bytes())
 
 
 def run(files: Mapping[str, bytes], out: Optional[_program.Path]) -> _run.Run:
@@ -99,6 +87,4 @@ def run(files: Mapping[str, bytes], out: Optional[_program.Path]) -> _run.Run:
     for name, content in files.items():
         (directory / name).touch(0o600)
         (directory / name).write_bytes(content)
-    made = _run.Run(directory)
-    made._owner = owner
-    return made
+    return _run.Run(directory, owner=owner)

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, TypeVar
 
 import numpy as np
 
@@ -56,14 +56,22 @@ class _Owner:
 class _Output:
     """A directory that the program wrote."""
 
-    def __init__(self, out: pathlib.Path, text: str, history: list[dict[str, Any]]):
-        self.out = out
+    _page = "report"
+
+    def __init__(self, out: _program.Path, text: str = "", history: Optional[list[dict[str, Any]]] = None, owner: Any = None):
+        self.out = pathlib.Path(out)
         self.text = text
-        self.history = history
-        self._owner: Any = None
+        self.history = history or []
+        self._owner = owner
+        self._data: Optional[pathlib.Path] = None
+        self._labels: tuple[Optional[np.ndarray], Any] = (None, None)  # as the caller gave them, and names for them
+        self._cached: dict[str, dict[str, np.ndarray]] = {}
 
     def __str__(self) -> str:
         return self.text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.text or repr(self))}</pre>"
 
     def __getstate__(self) -> dict[str, Any]:
         files = {str(f.relative_to(self.out)): f.read_bytes() for f in self.out.rglob("*") if f.is_file()}
@@ -80,9 +88,16 @@ class _Output:
         if data is not None and data.is_relative_to(before):
             self._data = self.out / data.relative_to(before)
 
+    def report(self) -> Report:
+        """Returns the page about the run or comparison, which a notebook shows."""
+        return Report(self.out / f"{self._page}.html", self)
+
     def save(self, directory: _program.Path) -> pathlib.Path:
-        """Copies all files of the run to a new directory and returns it."""
+        """Copies all files to a new directory and returns it."""
         return pathlib.Path(shutil.copytree(self.out, directory))
+
+
+_Made = TypeVar("_Made", bound=_Output)
 
 
 class Run(_Output):
@@ -93,12 +108,6 @@ class Run(_Output):
         text: what the program printed.
         history: an object each round: docs/reference/events.md has its fields. `pandas.DataFrame(run.history)` is a table.
     """
-
-    def __init__(self, out: pathlib.Path, text: str = "", history: Optional[list[dict[str, Any]]] = None):
-        super().__init__(pathlib.Path(out), text, history or [])
-        self._data: Optional[pathlib.Path] = None
-        self._labels: tuple[Optional[np.ndarray], Any] = (None, None)  # as the caller gave them, and names for them
-        self._cached: dict[str, dict[str, np.ndarray]] = {}
 
     def __repr__(self) -> str:
         m = self.metrics
@@ -169,12 +178,7 @@ class Run(_Output):
     def embeddings(self, data: Any = None) -> np.ndarray:
         """Returns the rows that the last linear map reads, [N, H] float32."""
         self._of_nodes()
-        if data is None and self._data is None:
-            raise _program.InputError("this run was not trained here: give the data whose embeddings are wanted")
-        with tempfile.TemporaryDirectory() as t:
-            rows = pathlib.Path(t) / "rows.npz"
-            self._ask(data, t, "--out", str(pathlib.Path(t) / "p.npz"), "--embeddings", str(rows))
-            return _load(rows)["embeddings"]
+        return self._ask(data, embeddings=True)["embeddings"]
 
     def recommend(
         self, nodes: Optional[Iterable[Any]] = None, k: int = 10, data: Any = None, relation: Optional[str] = None
@@ -190,21 +194,8 @@ class Run(_Output):
         Returns:
             arrays [R]: `node` and `other`, IDs of the two ends, `relation`, its name, `rank` from 1, and `score`, log-odds.
         """
-        if data is None and self._data is None:
-            raise _program.InputError("this run was not trained here: give the data whose links are known")
         given = _program.flags({"k": k, "relation": relation}) + [f"--node={one}" for one in ([] if nodes is None else nodes)]
-        with tempfile.TemporaryDirectory() as t:
-            out = pathlib.Path(t) / "links.npz"
-            self._ask(data, t, "--out", str(out), *given, command="recommend")
-            with np.load(out) as z:
-                return dict(z)
-
-    def report(self) -> Report:
-        """Returns the page about the run, which a notebook shows."""
-        return Report(self.out / "report.html", self)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>" if self.text else html.escape(repr(self))
+        return self._ask(data, *given, command="recommend")
 
     def torch_module(self) -> Any:
         """Returns the model as a torch.nn.Module with forward(x, edge_index, edge_weight=None); see heddle.torch."""
@@ -217,10 +208,9 @@ class Run(_Output):
             raise _program.InputError("a model of links predicts nothing of a node: recommend() returns links, metrics['ranks'] the figures")
 
     def _of_classes(self, name: str, data: Any) -> np.ndarray:
-        arrays = self._arrays(data)
-        if name not in arrays:
+        if (found := self._arrays(data).get(name)) is None:
             raise _program.InputError(f"there is no {name} of numbers: predict() returns them")
-        return arrays[name]
+        return found
 
     def _arrays(self, data: Any = None) -> dict[str, np.ndarray]:
         """Returns the predictions by node number."""
@@ -229,23 +219,26 @@ class Run(_Output):
             if "own" not in self._cached:
                 self._cached["own"] = _load(self.out / "predictions.npz")
             return self._cached["own"]
-        with tempfile.TemporaryDirectory() as t:
-            file = pathlib.Path(t) / "p.npz"
-            self._ask(data, t, "--out", str(file))
-            return _load(file)
+        return self._ask(data)
 
-    def _ask(self, data: Any, temporary: str, *args: str, command: str = "predict") -> None:
-        at = self._data if data is None else None
-        of = data if at is not None or isinstance(data, (str, os.PathLike)) else _graph.graph_of(data)
-        if command == "predict" and isinstance(of, _graph.Tables):
-            given = of.files(pathlib.Path(temporary))  # read as those that the model was trained on
-        else:
-            given = {"data": at or _written(of, None, pathlib.Path(temporary), False)}
-        with _in_words(pathlib.Path(temporary), data):
-            text = _program.run([command, "--model", str(self.model_file), *_program.flags(given), *args])
-        for line in text.splitlines():
-            if line.startswith("warning: "):
-                _program.warn(_program.in_python(line.removeprefix("warning: ")))
+    def _ask(self, data: Any, *args: str, command: str = "predict", embeddings: bool = False) -> dict[str, np.ndarray]:
+        """Returns what a command gives for data; None: for the data of the run."""
+        if data is None and self._data is None:
+            raise _program.InputError("this run was not trained here: give the data")
+        with tempfile.TemporaryDirectory() as temporary:
+            t = pathlib.Path(temporary)
+            of = data if data is None or isinstance(data, (str, os.PathLike)) else _graph.graph_of(data)
+            if command == "predict" and isinstance(of, _graph.Tables):
+                given = of.files(t)  # read as those that the model was trained on
+            else:
+                given = {"data": self._data if of is None else _written(of, t, False)}
+            files = {"out": t / "out.npz", "embeddings": t / "rows.npz" if embeddings else None}
+            with _in_words(t, data):
+                text = _program.run([command, "--model", str(self.model_file), *_program.flags({**given, **files}), *args])
+            for line in text.splitlines():
+                if line.startswith("warning: "):
+                    _program.warn(_program.in_python(line.removeprefix("warning: ")))
+            return _load(files["embeddings"] or t / "out.npz", by_node=command == "predict")
 
 
 class Comparison(_Output):
@@ -257,20 +250,15 @@ class Comparison(_Output):
         history: an object each round of every run.
     """
 
+    _page = "compare"
+
     @property
     def metrics(self) -> dict[str, Any]:
         """Figures: compare.json. `sentence` reports whether joining helped, `ways` what each way of training gave."""
         return _json(self.out / "compare.json")
 
-    def report(self) -> Report:
-        """Returns the page about the comparison, which a notebook shows."""
-        return Report(self.out / "compare.html", self)
-
     def __repr__(self) -> str:
         return f"<heddle.Comparison: {self.metrics['sentence']}>"
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>"
 
 
 def demo_graph(seed: int = 1) -> _graph.Graph:
@@ -315,7 +303,7 @@ def train(
         Error: the run failed.
         Interrupted: Ctrl-C; the checkpoints are in its `out`.
     """
-    return _simulate("train", data, sites, out, on_round, progress, {"split": split, "seeds": seeds, "resume": resume or None, **plan})
+    return _simulate(Run, "train", data, sites, out, on_round, progress, {"split": split, "seeds": seeds, "resume": resume or None, **plan})
 
 
 def compare(
@@ -333,13 +321,7 @@ def compare(
 
     Arguments are as of `train`; `seeds` runs give the intervals.
     """
-    directory, owner = _directory(out)
-    with _in_words(directory, data):
-        args, _, _ = _given(data, sites, directory, {"split": split, "seeds": seeds, **plan})
-        text, history = _watched(["compare", *args], directory, on_round, progress, owner)
-    done = Comparison(directory, text, history)
-    done._owner = owner
-    return done
+    return _simulate(Comparison, "compare", data, sites, out, on_round, progress, {"split": split, "seeds": seeds, **plan})
 
 
 def cross_validate(data: Any, folds: int = 5, sites: Any = None, *, val: float = 0.2, seed: int = 0, **settings: Any) -> np.ndarray:
@@ -388,9 +370,7 @@ def join(
     directory, owner = _directory(out)
     args = _program.flags({"plan": plan, "shard": shard, "out": directory, **options})
     text, history = _watched(["join", *args], directory, on_round, progress, owner)
-    run = Run(directory, text, history)
-    run._owner = owner
-    return run
+    return Run(directory, text, history, owner)
 
 
 def simulate(data: Any = None, **options: Any) -> dict[str, Any]:
@@ -401,7 +381,7 @@ def simulate(data: Any = None, **options: Any) -> dict[str, Any]:
         options: flags of `heddle simulate`, as `phones=1000`, `trace="day"`, `participation=[1, 0.3]`.
     """
     with tempfile.TemporaryDirectory() as t:
-        at = None if data is None else _written(data, None, pathlib.Path(t), True)
+        at = None if data is None else _written(data, pathlib.Path(t), True)
         with _in_words(pathlib.Path(t), data):
             figures: dict[str, Any] = json.loads(_program.run(["simulate", "--json", *_program.flags({"data": at, **options})]))
             return figures
@@ -409,7 +389,7 @@ def simulate(data: Any = None, **options: Any) -> dict[str, Any]:
 
 def load(directory: _program.Path) -> Run:
     """Returns the run whose files are in a directory: of `train`, `join`, `Run.save` or the program."""
-    run = Run(pathlib.Path(directory))
+    run = Run(directory)
     if not run.model_file.exists():
         raise _program.InputError(f"{directory} must be the directory of a run, with model.safetensors (got none)")
     run.history = _History.read(run.out / "events.jsonl")
@@ -436,7 +416,11 @@ def model_digest(blob: bytes) -> tuple[int, bytes]:
 
 def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
     """Returns spec, card, with the classes, and tensors of a model file; docs/reference/model-file.md describes them."""
-    blob = pathlib.Path(file).read_bytes()
+    return parse_model(pathlib.Path(file).read_bytes(), file)
+
+
+def parse_model(blob: bytes, file: _program.Path = "the model") -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
+    """Returns what `read_model` does, of a file's content."""
     at, digest = model_digest(blob)
     if blob[at : at + 64] != digest:
         raise _program.InputError(f"{file} must be a model file without damage: its digest must be {digest!r} (got {blob[at : at + 64]!r})")
@@ -454,8 +438,9 @@ def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dic
 
 
 def _simulate(
-    command: str, data: Any, sites: Any, out: Optional[_program.Path], on_round: Optional[OnRound], progress: bool, settings: dict[str, Any]
-) -> Run:
+    kind: type[_Made], command: str, data: Any, sites: Any, out: Optional[_program.Path], on_round: Optional[OnRound], progress: bool,
+    settings: dict[str, Any],
+) -> _Made:  # fmt: skip
     if on_round is not None and not callable(on_round):
         raise _program.InputError(f"on_round must be a function of one object (got {on_round!r})")
     directory, owner = _directory(out)
@@ -464,9 +449,9 @@ def _simulate(
         if isinstance(settings.get("init"), Mapping):
             args.append(f"--init={_initial(settings['init'], args, directory)}")
         text, history = _watched([command, *args], directory, on_round, progress, owner, bool(settings.get("resume")))
-    run = Run(directory, text, history)
-    run._data, run._owner, run._labels = at, owner, labels
-    return run
+    made = kind(directory, text, history, owner)
+    made._data, made._labels = at, labels
+    return made
 
 
 def _directory(out: Optional[_program.Path]) -> tuple[pathlib.Path, Any]:
@@ -510,10 +495,8 @@ def _initial(state: Mapping[str, Any], args: list[str], directory: pathlib.Path)
         return _pyg.initial(state, os.path.join(t, "model.safetensors"), directory / "init.safetensors")
 
 
-def _written(data: Any, sites: Any, directory: pathlib.Path, draw: bool) -> pathlib.Path:
-    if isinstance(data, (str, os.PathLike)):
-        return pathlib.Path(data)
-    return _graph.graph_of(data, sites).write(directory, draw)
+def _written(data: Any, directory: pathlib.Path, draw: bool) -> pathlib.Path:
+    return pathlib.Path(data) if isinstance(data, (str, os.PathLike)) else _graph.graph_of(data).write(directory, draw)
 
 
 @contextlib.contextmanager
@@ -605,13 +588,13 @@ def _json(file: pathlib.Path) -> dict[str, Any]:
     return out
 
 
-def _load(file: pathlib.Path) -> dict[str, np.ndarray]:
-    """Returns arrays with a row a node, by node number where the file has them."""
+def _load(file: pathlib.Path, by_node: bool = True) -> dict[str, np.ndarray]:
+    """Returns arrays, of rows a node by node number where the file has them."""
     if not file.exists():
         raise _program.InputError(f"{file} is missing: this peer received the model from another one")
     with np.load(file) as z:
         arrays = dict(z)
-    if "node" in arrays:
+    if by_node and "node" in arrays:
         order = np.argsort(arrays["node"], kind="stable")
         n = len(order)
         arrays = {k: a[order] if k != "classes" and len(a) == n else a for k, a in arrays.items()}

@@ -8,9 +8,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import pathlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import ray
@@ -35,25 +32,22 @@ class _Rank:
     def host(self) -> str:
         return ray.util.get_node_ip_address()
 
-    def join(self, hosts: list[str]) -> dict[str, bytes]:
-        return self.job.join(self.rank, hosts)
-
-    def predict(self, hosts: list[str], model: bytes) -> bytes:
-        return self.job.predict(self.rank, hosts, model)
+    def run(self, command: str, hosts: list[str]) -> Any:
+        return getattr(self.job, command)(self.rank, hosts)
 
 
-@contextlib.contextmanager
-def _placed(job: _ranks.Job, cpus: float, strategy: str) -> Iterator[tuple[list[Any], list[str]]]:
-    """Yields an actor for each rank, all placed at once, and the hosts that they are on."""
+def _run_ranks(job: _ranks.Job, command: str, cpus: float, strategy: str) -> list[Any]:
+    """Runs a command of a job with an actor for each rank, all placed at once, and returns what each gives back."""
     group = placement_group([{"CPU": cpus}] * job.ranks, strategy=strategy)
     try:
         ray.get(group.ready())
-        make = ray.remote(num_cpus=cpus)(_Rank)
+        make, shared = ray.remote(num_cpus=cpus)(_Rank), ray.put(job)
         actors = [
-            make.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank)).remote(job, rank)
+            make.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank)).remote(shared, rank)
             for rank in range(job.ranks)
         ]
-        yield actors, ray.get([a.host.remote() for a in actors])
+        hosts = ray.get([a.host.remote() for a in actors])
+        return ray.get([a.run.remote(command, hosts) for a in actors])
     finally:
         remove_placement_group(group)
 
@@ -75,10 +69,8 @@ def train(
     cpus are the processors of each bundle, strategy is SPREAD, STRICT_SPREAD, PACK or STRICT_PACK; the rest is as of
     `heddle.spark.train`.
     """
-    job = _ranks.job(shard, ranks, port, _ranks.one(plan, settings), {"state": state})
-    with _placed(job, cpus, strategy) as (actors, hosts):
-        files = ray.get([a.join.remote(hosts) for a in actors])[0]
-    return _ranks.run(files, out)
+    job = _ranks.job(shard, ranks, port, {"config": plan, **settings}, state=state)
+    return _ranks.run(_run_ranks(job, "join", cpus, strategy)[0], out)
 
 
 def predict(
@@ -92,12 +84,8 @@ def predict(
     **settings: Any,
 ) -> "pyarrow.Table":
     """Predicts for all nodes of a partition, over as many peers; a row a node has the columns of predictions.parquet."""
-    import pyarrow
-    from pyarrow import parquet
+    import pyarrow.parquet
 
-    file = model.model_file if isinstance(model, _run.Run) else pathlib.Path(model)
-    job = _ranks.job(shard, ranks, port, settings, {})
-    with _placed(job, cpus, strategy) as (actors, hosts):
-        content = ray.put(file.read_bytes())
-        parts = ray.get([a.predict.remote(hosts, content) for a in actors])
-    return pyarrow.concat_tables([parquet.read_table(pyarrow.BufferReader(p)) for p in parts])
+    job = _ranks.job(shard, ranks, port, settings, model)
+    parts = _run_ranks(job, "predict", cpus, strategy)
+    return pyarrow.concat_tables([pyarrow.parquet.read_table(pyarrow.BufferReader(p)) for p in parts])

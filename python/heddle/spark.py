@@ -12,8 +12,8 @@ docs/how-to/spark.md has the whole way from tables to predictions.
 from __future__ import annotations
 
 import functools
+import itertools
 import os
-import pathlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Optional, Union
 
@@ -24,7 +24,6 @@ from pyspark.sql import functions as F
 from heddle import _program, _ranks, _run
 
 if TYPE_CHECKING:
-    import pyarrow
     from typing_extensions import Unpack
 
     from heddle._settings import Settings
@@ -62,7 +61,7 @@ def write_tables(
         raise _program.InputError(f"nodes: names in column {id} must be there in each row, and differ (got {got})")
 
     numbered = nodes.join(names, nodes[id].eqNullSafe(names["name"])).drop("name", id).withColumnRenamed("number", "id")
-    numbered.select("id", *[c for c in numbered.columns if c != "id"]).orderBy("id").write.parquet(f"{at}/nodes.parquet")
+    numbered.orderBy("id").write.parquet(f"{at}/nodes.parquet")
 
     ends, missing = edges, {}
     for end, column in (("source", source), ("target", target)):
@@ -72,8 +71,7 @@ def write_tables(
         name = F.coalesce(F.col(column).cast("string"), F.lit("null"))
         missing[column] = Observation()
         ends = ends.observe(missing[column], F.min(F.when(F.col(f"_{end}").isNull(), name)).alias("name")).drop(column, f"_{end}_name")
-    rest = [c for c in edges.columns if c not in (source, target)]
-    ends.select(F.col("_source").alias("source"), F.col("_target").alias("target"), *rest).write.parquet(f"{at}/edges.parquet")
+    ends.withColumnsRenamed({"_source": "source", "_target": "target"}).write.parquet(f"{at}/edges.parquet")
     for column, seen in missing.items():
         if seen.get["name"] is not None:
             raise _program.InputError(f"edges: column {column} must name nodes of column {id} (got {seen.get['name']!r})")
@@ -89,11 +87,9 @@ def _numbers(nodes: DataFrame, id: str) -> DataFrame:
         .withColumn("row", F.monotonically_increasing_id() % (1 << 33))  # the number of the partition is above bit 33
         .persist()
     )
-    before, offsets = 0, []
-    for part, count in sorted(rows.groupBy("part").count().collect()):
-        offsets.append((part, before))
-        before += count
-    table = nodes.sparkSession.createDataFrame(offsets, "part int, before long")
+    counts = sorted(rows.groupBy("part").count().collect())
+    before = itertools.accumulate((count for _, count in counts), initial=0)
+    table = nodes.sparkSession.createDataFrame([(part, n) for (part, _), n in zip(counts, before)], "part int, before long")
     return rows.join(F.broadcast(table), "part").select((F.col("before") + F.col("row")).alias("number"), "name")
 
 
@@ -115,12 +111,12 @@ def train(
 
     Args:
         shard: directory of the partition, which all executors reach. Ranks get equally many parts each.
-        plan: settings file without members; None: settings are given by name, as `method="mini-batch", model="sage"`.
+        plan: settings file without members; settings by name, as `method="mini-batch", model="sage"`, come before its.
         out: directory on the driver for model, figures and report; None: a temporary one.
         state: directory for checkpoints that all executors reach.
         port: UDP or TCP port of a host's first peer; the next peer on the host has the next one.
     """
-    job = _ranks.job(shard, ranks, port, _ranks.one(plan, settings), {"state": state})
+    job = _ranks.job(shard, ranks, port, {"config": plan, **settings}, state=state)
     tasks = session.sparkContext.parallelize(range(ranks), ranks).barrier()
     files: dict[str, bytes] = {}
     for returned in tasks.mapPartitions(functools.partial(_join, job)).collect():
@@ -137,11 +133,9 @@ def predict(
     `train`. A row a node has the columns of CLASSES or NUMBERS. `mapInArrow` computes them each time they are read: write
     or persist them.
     """
-    file = model.model_file if isinstance(model, _run.Run) else pathlib.Path(model)
-    task = _run.read_model(file)[0]["task"]
-    job = _ranks.job(shard, ranks, port, settings, {})
-    of = functools.partial(_predict, job, file.read_bytes())
-    return session.range(0, ranks, 1, ranks).mapInArrow(of, NUMBERS if task == "regression" else CLASSES, barrier=True)
+    job = _ranks.job(shard, ranks, port, settings, model)
+    columns = NUMBERS if _run.parse_model(job.model)[0]["task"] == "regression" else CLASSES
+    return session.range(0, ranks, 1, ranks).mapInArrow(functools.partial(_predict, job), columns, barrier=True)
 
 
 def _place() -> tuple[int, list[str]]:
@@ -155,11 +149,10 @@ def _join(job: _ranks.Job, _: Iterator[Any]) -> Iterator[dict[str, bytes]]:
     yield job.join(*_place())
 
 
-def _predict(job: _ranks.Job, model: bytes, batches: Iterator["pyarrow.RecordBatch"]) -> Iterator["pyarrow.RecordBatch"]:
-    import pyarrow
-    from pyarrow import parquet
+def _predict(job: _ranks.Job, batches: Iterator[Any]) -> Iterator[Any]:  # record batches of Arrow
+    import pyarrow.parquet
 
     for _ in batches:  # the number of the task, which says nothing
         pass
-    table = parquet.read_table(pyarrow.BufferReader(job.predict(*_place(), model)))
+    table = pyarrow.parquet.read_table(pyarrow.BufferReader(job.predict(*_place())))
     yield from table.to_batches(max_chunksize=1 << 16)

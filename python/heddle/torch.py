@@ -114,12 +114,12 @@ class Model(nn.Module):
     """A trained model. Its parameters have the names of the model file.
 
     Attributes:
-        spec: the architecture; card: data set, settings and figures.
+        spec: the architecture; card: data set, settings and figures; names: of the parameters.
     """
 
     def __init__(self, spec: dict[str, Any], card: dict[str, Any], tensors: dict[str, np.ndarray]):
         super().__init__()
-        self.spec, self.card = spec, card
+        self.spec, self.card, self.names = spec, card, set(tensors)
         for name, value in tensors.items():
             at: nn.Module = self
             *path, last = name.split(".")
@@ -193,19 +193,13 @@ class Model(nn.Module):
         move = torch.log((1 + own.sum(0) - own) / (1 + soft.sum(0) - soft))
         return out + (torch.round(4096 * s["scale"] * move) / 4096).to(out.dtype)
 
-    def _has(self, name: str) -> bool:
-        try:
-            return self.get_parameter(name) is not None
-        except AttributeError:
-            return False
-
     def _linear(self, name: str, x: torch.Tensor) -> torch.Tensor:
         y = x @ self.get_parameter(name + ".weight")
-        return y + self.get_parameter(name + ".bias") if self._has(name + ".bias") else y
+        return y + self.get_parameter(name + ".bias") if name + ".bias" in self.names else y
 
     def _head(self, name: str, x: torch.Tensor) -> torch.Tensor:
         k = 0
-        while self._has(f"{name}.{k}.weight"):
+        while f"{name}.{k}.weight" in self.names:
             x = self._linear(f"{name}.{k}", torch.relu(x) if k else x)
             k += 1
         return x
@@ -272,7 +266,7 @@ class Model(nn.Module):
         act = s.get("act", "")
         y = torch.relu(y) if act == "relu" else nn.functional.elu(y) if act == "elu" else y
         if s.get("residual"):
-            y = y + (self._linear(name + ".residual", x) if self._has(name + ".residual.weight") else x)
+            y = y + (self._linear(name + ".residual", x) if name + ".residual.weight" in self.names else x)
         if self.spec["carry"] == "scores" or k == len(self.spec["layers"]):
             y = self._head(name + ".head", y)
         return y
@@ -317,7 +311,7 @@ class Model(nn.Module):
             parts = s["hops"] + 1
             w = self.get_parameter(name + ".self.weight").reshape(parts, s["in"] // parts, -1)
             y = torch.cat([p @ w[k] for k, p in enumerate(x.chunk(parts, 1))], 1)
-            return y + self.get_parameter(name + ".self.bias") if self._has(name + ".self.bias") else y
+            return y + self.get_parameter(name + ".self.bias") if name + ".self.bias" in self.names else y
         if conv == "mlp":
             return self._linear(name + ".self", x)
         raise NotImplementedError(f"{name}: there is no torch module of convolution {conv}: use run.predict(data)")
@@ -336,7 +330,7 @@ class Model(nn.Module):
             e = (nn.functional.leaky_relu(u, 0.2) * p(name + ".attention.vector")).sum(2)
         h = _attended(torch.zeros_like(z), g.dst, e, z[g.src])
         h = h.mean(1) if s.get("average") else h.reshape(data.n, -1)
-        return h + p(name + ".post.bias") if self._has(name + ".post.bias") else h
+        return h + p(name + ".post.bias") if name + ".post.bias" in self.names else h
 
     def _typed(self, name: str, s: dict[str, Any], x: torch.Tensor, data: Inputs) -> torch.Tensor:  # (12), (12b)
         y, maps = self._linear(name + ".self", x), self._maps(name + ".nbr", s)
@@ -359,12 +353,12 @@ class Model(nn.Module):
             rows.append(z[g.src])
         h = _attended(own, torch.cat(dst), torch.cat(logit), torch.cat(rows))
         h = h.mean(1) if s.get("average") else h.reshape(data.n, -1)
-        return h + p(name + ".post.bias") if self._has(name + ".post.bias") else h
+        return h + p(name + ".post.bias") if name + ".post.bias" in self.names else h
 
     def _maps(self, name: str, s: dict[str, Any]) -> torch.Tensor:
         """Returns the matrices of relations, one after the other."""
         p = self.get_parameter
-        if self._has(name + ".bases"):
+        if name + ".bases" in self.names:
             bases = p(name + ".bases")
             return torch.tensordot(p(name + ".coefficients"), bases.reshape(-1, s["in"], bases.shape[1]), 1)
         w = p(name + ".weight")

@@ -96,3 +96,6 @@ def test_wheels_of_other_systems(tmp_path):
             assert inside.filename.endswith(".exe") == (of == "windows")
             assert inside.external_attr >> 16 & 0o111
             assert system(z.read(inside)) == name
+            modules = re.findall(r"\tdep\t(\S+)\t(\S+)", run("go", "version", "-m", pathlib.Path(programs) / name))
+            notices = z.read("heddle/bin/NOTICES").decode()
+            assert modules and [m for m in modules if f"\n{m[0]} {m[1]}: " not in notices] == []

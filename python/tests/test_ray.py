@@ -39,7 +39,7 @@ class Ray(unittest.TestCase):
                 run = engine.train(parts, ranks=2, strategy="PACK", port=port, out=at / "run", **engines.SETTINGS)
                 table = engine.predict(run, parts, ranks=2, strategy="PACK", port=port)
                 engines.check(self, parts, run, {int(r["id"]): r for r in table.to_pylist()})
-                with self.assertRaisesRegex(heddle.InputError, "got both, with model"):
+                with self.assertRaisesRegex(heddle.InputError, "plan.yaml"):
                     engine.train(parts, ranks=2, plan="plan.yaml", model="sage")
             finally:
                 ray.shutdown()

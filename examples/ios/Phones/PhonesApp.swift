@@ -1,5 +1,5 @@
-// Not compiled: it needs Xcode.
 import BackgroundTasks
+import Heddle
 import SwiftUI
 
 private let task = "org.heddle.phones.train"
@@ -31,37 +31,38 @@ private func schedule() {
 
 @Observable
 final class Model: @unchecked Sendable {
-    @MainActor var progress = Progress()
+    @MainActor var progress = Device.Progress()
+    @MainActor var fault: String?
     @MainActor var likely: [(String, Double)] = []
-
-    private func open() throws -> Phone {
-        let directory = URL.applicationSupportDirectory.appending(path: "heddle")
-        let plan = try Bundle.main.url(forResource: "plan", withExtension: "yaml").map { try Data(contentsOf: $0) }
-        return try Phone(directory: directory, plan: plan, store: KeychainStore())
-    }
 
     /// One window of the background. The next one goes on where this one ended.
     func work(_ task: BGProcessingTask) {
         schedule()
-        guard let phone = try? open() else { return task.setTaskCompleted(success: false) }
-        task.expirationHandler = { phone.pause() }
-        // The request asked for power. Whether the network is metered NWPathMonitor would say; here Wi-Fi is taken for granted.
-        phone.allow(charging: true, unmetered: true, idle: true)
-        Task {
+        let training = Task {
             do {
-                try await phone.train(Tables.contacts(), Tables.ties()) { now in
+                let device = try openPhone()
+                defer { device.stop() }
+                // The request asked for power. NWPathMonitor would report a metered network; here Wi-Fi is taken for granted.
+                device.allow(charging: true, unmetered: true, idle: true)
+                try await device.train(graph(Tables.contacts(), Tables.ties())) { now in
                     Task { @MainActor in self.progress = now }
                 }
                 task.setTaskCompleted(success: true)
             } catch {
+                await MainActor.run { fault = "\(error)" }
                 task.setTaskCompleted(success: false)
             }
         }
+        task.expirationHandler = { training.cancel() }
     }
 
-    func predict() async {
-        let all = (try? open().predict(Tables.contacts(), Tables.ties())) ?? [:]
-        await MainActor.run { likely = all.sorted { $0.value > $1.value }.map { ($0.key, $0.value) } }
+    @MainActor func predict() async {
+        do {
+            let all = try await openPhone().answersSoon(Tables.contacts(), Tables.ties())
+            likely = all.sorted { $0.value > $1.value }.map { ($0.key, $0.value) }
+        } catch {
+            fault = "\(error)" // such as that there is no model yet
+        }
     }
 }
 
@@ -77,12 +78,12 @@ struct Screen: View {
     var body: some View {
         List {
             Section("Training") {
-                Text(model.progress.state)
+                Text(model.progress.state.rawValue)
                 if model.progress.rounds > 0 {
                     ProgressView(value: Double(model.progress.round), total: Double(model.progress.rounds))
                     Text("\(model.progress.sentBytes / 1000) kB sent")
                 }
-                if let fault = model.progress.fault { Text(fault).foregroundStyle(.red) }
+                if let fault = model.fault { Text(fault).foregroundStyle(.red) }
             }
             Section("Who answers soon?") {
                 Button("Predict") { Task { await model.predict() } }

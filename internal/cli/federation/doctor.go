@@ -41,7 +41,7 @@ func newDoctor() *cobra.Command {
 how fast, and whether the clocks agree, with advice for each problem. Members answer while they join, train, or run
 heddle doctor at the same time: start it on both sides with a longer --wait.`,
 		Example: "  heddle doctor\n  heddle doctor --plan plan.yaml --shard parts/part-0 --state state\n" +
-			"  heddle doctor --roster roster.json --wait 2m",
+			"  heddle doctor --roster federation.yaml --wait 2m",
 		RunE: func(c *cobra.Command, _ []string) error {
 			d.w = c.OutOrStdout()
 			return d.diagnose(c.Context())

@@ -5,12 +5,12 @@ package federation
 import "github.com/spf13/cobra"
 
 // Site returns the commands that a site's server needs, which the program peer has. pages (nil = none) is what they
-// write besides.
-func Site(pages Pages) []*cobra.Command {
-	return []*cobra.Command{NewJoin(pages, nil), newInit(), newApprove(), newStatus(), newDoctor()}
+// write besides, sites (nil = nothing) writes site.yaml.
+func Site(pages Pages, sites SiteWriter) []*cobra.Command {
+	return []*cobra.Command{NewJoin(pages, nil), newInit(sites), newApprove(), newStatus(), newDoctor()}
 }
 
 // Commands returns all commands.
-func Commands(pages Pages) []*cobra.Command {
-	return append(Site(pages), newPlan(), newRoster(), newPolicy(), newCheck(), newAudit(), newRelay())
+func Commands(pages Pages, sites SiteWriter) []*cobra.Command {
+	return append(Site(pages, sites), newPlan(), newRoster(), newPolicy(), newCheck(), newAudit(), newRelay())
 }

@@ -29,6 +29,7 @@ type joining struct {
 	cli.SiteFlags
 	shard  string // path, or several with commas between
 	init   string // model file that training starts from; empty: none
+	warm   bool   // from init, though the plan does not name it
 	leaves string // file of rules for phones; empty: none
 	out    cli.Output
 	launch cli.LaunchFlags
@@ -253,6 +254,9 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	}
 	if err == nil {
 		s.Site.Init, err = cli.ReadInitial(s.init)
+	}
+	if err == nil && s.warm {
+		p.Gradient().Init, err = s.Site.Init.Fingerprint()
 	}
 	if err == nil && s.leaves != "" {
 		s.Site.Phones, err = readPhones(s.leaves)

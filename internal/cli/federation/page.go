@@ -73,6 +73,16 @@ func seeds(p plan.Plan) string {
 
 // printSends prints what leaves.
 func (p page) printSends(w io.Writer) {
+	p.printKinds(w)
+	more := ""
+	if p.Plan.ClassMeans.LeafEdges {
+		more = ", nor what goes along the table edges"
+	}
+	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", cli.Bytes(p.Bytes), more)
+}
+
+// printKinds prints what leaves, without amounts.
+func (p page) printKinds(w io.Writer) {
 	site, terms := p.Plan.Members[p.own.Rank].Name, p.Plan.SumTerms(len(p.Plan.Members))
 	fmt.Fprintf(w, "\nWhat leaves %s, at most:\n", site)
 	kind := train.Content("")
@@ -102,15 +112,12 @@ func (p page) printSends(w io.Writer) {
 	if p.Plan.ClassMeans.Leaves > 0 {
 		fmt.Fprintf(w, "  all totals of sums also go to the phones, in the clear\n")
 	}
-	more := ""
 	if p.Plan.ClassMeans.LeafEdges {
 		fmt.Fprintf(w, "  in each hop, of each phone's or other site's node that this site's table edges joins to "+
 			"nodes of its own, the sum of the\n    rows of its neighbours, to the owner: of a node with one "+
 			"neighbour that is the "+
 			"row. No policy bounds it but the table\n")
-		more = ", nor what goes along the table edges"
 	}
-	fmt.Fprintf(w, "  %s in all, what is sent again after a failure not counted%s\n", cli.Bytes(p.Bytes), more)
 }
 
 // numbers writes how many numbers there are.

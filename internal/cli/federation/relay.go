@@ -22,7 +22,7 @@ type post struct {
 func newRelay() *cobra.Command {
 	var p post
 	c := &cobra.Command{
-		Use:   "relay --roster roster.json",
+		Use:   "relay --roster federation.yaml",
 		Short: "Forward connections between members of a federation",
 		Long: `Forward connections between members of a federation that cannot reach each other because both are
 behind routers that accept no connections. The two ends encrypt the traffic; the relay cannot read it. If the routers
@@ -30,8 +30,8 @@ allow it, the members open a direct connection with the relay's help.
 
 The roster must list this machine with the role relay and an address that all members reach. The relay serves members
 only and follows a new version of the roster while it runs.`,
-		Example: "  heddle roster add roster.json post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n" +
-			"  heddle relay --roster roster.json",
+		Example: "  heddle roster add federation.yaml post=12D3KooW...@203.0.113.7 --role relay --carrier auto\n" +
+			"  heddle relay --roster federation.yaml",
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.serveRelay(c.Context(), slog.New(slog.NewTextHandler(c.ErrOrStderr(), nil)))
 		},

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
 )
 
@@ -22,12 +21,12 @@ func newRoster() *cobra.Command {
 		Use:   "roster",
 		Short: "List, change and sign the members of a federation",
 		Long: `A roster lists the members of a federation. Its administrators sign it: a site accepts a version when
-more than half of the administrators of the previous version have signed it. To add or revoke a member, sign a new
-version of this file; no key or approval changes.
+more than half of the administrators of the previous version have signed it. heddle plan --federation writes the first
+version, in the same file as the plan. To add or revoke a member, sign a new version of this file.
 
 docs/how-to/federation.md sets up a federation of three hospitals step by step.`,
 	}
-	c.AddCommand(newRosterNew(), newRosterAdd(), newRosterRevoke(), newRosterShow(), newRosterSign(), newRosterVerify())
+	c.AddCommand(newRosterAdd(), newRosterRevoke(), newRosterShow(), newRosterSign(), newRosterVerify())
 	return c
 }
 
@@ -72,44 +71,14 @@ func (e *entry) members(args []string) ([]admission.Member, error) {
 	return out, nil
 }
 
-func newRosterNew() *cobra.Command {
-	var e entry
-	var admins []string
-	var quorum int
-	var out string
-	c := &cobra.Command{
-		Use:     "new FEDERATION NAME=ID[@HOST[:PORT]] ...",
-		Short:   "Write the first version of a roster",
-		Example: "  heddle roster new tumor-registry north=12D3KooW...@10.0.0.1 south=12D3KooW... west=12D3KooW...",
-		Args:    cobra.MinimumNArgs(2),
-		RunE: func(c *cobra.Command, args []string) error {
-			members, err := e.members(args[1:])
-			if err != nil {
-				return err
-			}
-			for _, name := range admins {
-				if !slices.ContainsFunc(members, func(m admission.Member) bool { return m.Name == name }) {
-					return cli.Invalidf("each administrator must be a member (got %q)", name)
-				}
-			}
-			for k := range members {
-				members[k].Administrator = len(admins) == 0 || slices.Contains(admins, members[k].Name)
-			}
-			r := admission.Roster{Federation: args[0], Serial: 1, Quorum: quorum, Members: members}
-			if quorum == 0 {
-				r.Quorum = len(r.Administrators())/2 + 1
-			}
-			if _, err := os.Stat(out); err == nil {
-				return cli.Invalidf("%s exists: only a new federation gets a first version", out)
-			}
-			return saveDraft(c.OutOrStdout(), out, r)
-		},
+// founded is the first roster of a federation: all members administer it, for a year.
+func founded(name string, members []plan.Member) admission.Roster {
+	r := admission.Roster{Federation: name, Serial: 1, Quorum: len(members)/2 + 1}
+	for _, m := range members {
+		r.Members = append(r.Members, admission.Member{Name: m.Name, ID: m.ID, Role: admission.Trainer,
+			Administrator: true, Expires: admission.Day(time.Now().AddDate(1, 0, 0)), Addresses: m.Addresses})
 	}
-	e.bind(c)
-	c.Flags().StringSliceVar(&admins, "administrators", nil, "names of the members who sign rosters (default: all)")
-	c.Flags().IntVar(&quorum, "quorum", 0, "administrators who must sign (default: more than half)")
-	c.Flags().StringVarP(&out, "out", "o", "roster.json", "file to write")
-	return c
+	return r
 }
 
 func newRosterAdd() *cobra.Command {
@@ -121,8 +90,8 @@ func newRosterAdd() *cobra.Command {
 		Short: "Add or change members in the next version",
 		Long: `Add members in the next version of a roster, which replaces FILE. An existing member gets a new entry:
 a later day, another address, another role. Several changes before the first signature form one version.`,
-		Example: "  heddle roster add roster.json east=12D3KooW...@10.0.0.4\n" +
-			"  heddle roster add roster.json eye=12D3KooW... --role observer --expires 2027-03-31",
+		Example: "  heddle roster add federation.yaml east=12D3KooW...@10.0.0.4\n" +
+			"  heddle roster add federation.yaml eye=12D3KooW... --role observer --expires 2027-03-31",
 		Args: cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			members, err := e.members(args[1:])
@@ -152,7 +121,7 @@ func newRosterRevoke() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "revoke FILE NAME|ID ...",
 		Short:   "Remove members for good in the next version",
-		Example: "  heddle roster revoke roster.json west",
+		Example: "  heddle roster revoke federation.yaml west",
 		Args:    cobra.MinimumNArgs(2),
 		RunE: func(c *cobra.Command, args []string) error {
 			return changeRoster(c.OutOrStdout(), args[0], func(r *admission.Roster) error {
@@ -328,8 +297,9 @@ func newRosterVerify() *cobra.Command {
 		Long: `Check that FILE may follow the roster in force at this site, and put it in force: it needs a higher
 serial and the signatures of a quorum of administrators. For a federation that this site does not know yet, give the
 fingerprint that an administrator has read out to you; heddle roster show prints it there.`,
-		Example: "  heddle roster verify roster.json --fingerprint '1f2e 3d4c ...'\n  heddle roster verify roster.json",
-		Args:    cobra.ExactArgs(1),
+		Example: "  heddle roster verify federation.yaml --fingerprint '1f2e 3d4c ...'\n" +
+			"  heddle roster verify federation.yaml",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := readRoster(args[0])
 			if err != nil {

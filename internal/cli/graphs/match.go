@@ -18,19 +18,20 @@ import (
 	"github.com/heddle-gnn/heddle/session"
 )
 
-// aligning is a site that makes its part of a graph with others.
-type aligning struct {
+// Matching is a site that makes its part of a graph with others.
+type Matching struct {
 	cli.SiteFlags
+	Like   string // model file
+	Out    string // directory of the part
 	tables align.SiteConfig
 	listing
-	like       string // model file
-	maxUnknown int    // names that another site may request although they do not exist
-	out        string
+	maxUnknown int  // names that another site may request although they do not exist
 	dry        bool // print what is sent, and stop
 }
 
-func newMatch() *cobra.Command {
-	var s aligning
+func newMatch() *cobra.Command { return new(Matching).command() }
+
+func (s *Matching) command() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "match --plan plan.yaml (--nodes FILE [--edges FILE] | --nodes TYPE=FILE …) --out DIR",
 		Short: "Make this site's part of a graph over several sites",
@@ -63,9 +64,9 @@ With several types each site gives its tables as for heddle import. It may lack 
 	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column of the target's site (empty cell = this site)")
 	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may request")
 	f.BoolVar(&s.Site.LAN, "lan", false, "search the local network by mDNS")
-	f.StringVarP(&s.out, "out", "o", "", "new or empty directory to write to")
+	f.StringVarP(&s.Out, "out", "o", "", "new or empty directory to write to")
 	f.BoolVar(&s.dry, "dry-run", false, "print what this site would send, and stop")
-	bindLike(c, &s.like)
+	bindLike(c, &s.Like)
 	cli.Required(c, "plan", "nodes", "out")
 	cli.ShortHelp(c, "plan", "nodes", "edges", "id-column", "label-column", "source-column", "target-column",
 		"target-site-column", "text", "ignore", "identity", "listen", "roster", "policy", "approval", "audit",
@@ -73,12 +74,12 @@ With several types each site gives its tables as for heddle import. It may lack 
 	return c
 }
 
-func (s *aligning) matchTables(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
+func (s *Matching) matchTables(ctx context.Context, w *cli.Watch, stdout io.Writer) error {
 	p, rank, err := s.Sit(w)
 	if err != nil {
 		return err
 	}
-	own, err := s.open(ctx, w, stdout, p, rank)
+	own, err := s.Open(ctx, w, stdout, p, rank)
 	if err != nil && !s.dry {
 		disclosure.Decline(ctx, *p, s.Site.Site)
 	}
@@ -86,22 +87,25 @@ func (s *aligning) matchTables(ctx context.Context, w *cli.Watch, stdout io.Writ
 		return err
 	}
 	return disclosure.Meet(ctx, *p, s.Site.Site, "meet", func(ctx context.Context, m *session.Session) error {
-		return s.build(ctx, p, m, own, w, stdout)
+		return s.Build(ctx, p, m, own, w, stdout)
 	})
 }
 
-// open reads this site's tables, prints what leaves it, and checks that its part can be written.
-func (s *aligning) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan,
+// Splits reports whether a column of the tables has the split of each node.
+func (s *Matching) Splits() bool { return s.tables.Split+s.tables.SplitTime != "" }
+
+// Open reads this site's tables, prints what leaves it, and checks that its part can be written.
+func (s *Matching) Open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *heddle.Plan,
 	rank int) (*align.Tables, error) {
 	tables := s.tables
-	if err := readLike(s.like, &tables.ImportConfig); err != nil {
+	if err := readLike(s.Like, &tables.ImportConfig); err != nil {
 		return nil, err
 	}
 	several, err := s.several()
 	if err != nil {
 		return nil, err
 	}
-	if err := checkLike(s.like, tables.Like, several); err != nil {
+	if err := checkLike(s.Like, tables.Like, several); err != nil {
 		return nil, err
 	}
 	if several {
@@ -128,23 +132,28 @@ func (s *aligning) open(ctx context.Context, w *cli.Watch, stdout io.Writer, p *
 	}
 	sends := own.Sends()
 	s.showSends(stdout, p, rank, sends, tables.MinTexts)
+	for _, m := range p.Members {
+		if n := sends.Names[m.Name]; n > 0 {
+			w.Log.Info("names at edges here", "site", m.Name, "nodes", n)
+		}
+	}
 	if err := policy.CheckTold(sends.Told()); err != nil {
 		return nil, cli.Invalidf("%s: %w", s.Site.Gate.Policy, err)
 	}
 	if s.dry {
 		return own, nil
 	}
-	if err := shard.Vacant(s.out); err != nil {
+	if err := shard.Vacant(s.Out); err != nil {
 		return nil, cli.Invalid(err)
 	}
-	return own, cli.WritableDir(filepath.Dir(filepath.Clean(s.out)))
+	return own, cli.WritableDir(filepath.Dir(filepath.Clean(s.Out)))
 }
 
 // showSends prints what leaves this site.
-func (s *aligning) showSends(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
+func (s *Matching) showSends(w io.Writer, p *heddle.Plan, rank int, sent align.Sent, least int) {
 	fmt.Fprintf(w, "What leaves %s (docs/reference/what-leaves.md):\n", p.Members[rank].Name)
-	if s.like != "" {
-		fmt.Fprintf(w, "  to all sites: the digest of %s, no name of a column, no text and no sum\n", s.like)
+	if s.Like != "" {
+		fmt.Fprintf(w, "  to all sites: the digest of %s, no name of a column, no text and no sum\n", s.Like)
 	} else {
 		fmt.Fprintf(w, "  to all sites: columns %q\n", sent.Columns)
 	}
@@ -170,7 +179,7 @@ func (s *aligning) showSends(w io.Writer, p *heddle.Plan, rank int, sent align.S
 			"numbers, dates and\n"+
 			"      words (--text) need no text that others get\n")
 	}
-	if s.like == "" {
+	if s.Like == "" {
 		fmt.Fprintf(w, "    sums: number, sum and squares of each column of numbers or dates, and the nodes "+
 			"of each text;\n"+
 			"      %s\n", p.SumTerms(len(p.Members)).Trust)
@@ -178,15 +187,14 @@ func (s *aligning) showSends(w io.Writer, p *heddle.Plan, rank int, sent align.S
 	fmt.Fprintf(w, "    counts of nodes, edges and splits\n")
 	for q, m := range p.Members {
 		if q != rank {
-			fmt.Fprintf(w, "  to %s: the names of %d of its nodes and the edges to them; whether each name "+
-				"that it asks for\n"+
-				"    is a node here\n", m.Name, sent.Names[m.Name])
+			fmt.Fprintf(w, "  to %s: the names of its nodes at edges here, and the edges; whether each name that it "+
+				"asks for is a\n    node here\n", m.Name)
 		}
 	}
 }
 
-// build makes this site's part with the others.
-func (s *aligning) build(
+// Build makes this site's part with the others.
+func (s *Matching) Build(
 	ctx context.Context, p *heddle.Plan, with *session.Session, tables *align.Tables, w *cli.Watch, stdout io.Writer,
 ) error {
 	g, rank, names := with.Group, with.Rank, p.Names()
@@ -210,14 +218,14 @@ func (s *aligning) build(
 	if shard.Import, err = facts.Encode(); err != nil {
 		return err
 	}
-	m, err := align.Write(ctx, g, s.out, shard, names)
+	m, err := align.Write(ctx, g, s.Out, shard, names)
 	if err != nil {
 		return err
 	}
-	if err := facts.Write(s.out); err != nil {
+	if err := facts.Write(s.Out); err != nil {
 		return err
 	}
-	if err := WriteSkipped(s.out, s.tables.ImportConfig.Format.Faults); err != nil {
+	if err := WriteSkipped(s.Out, s.tables.ImportConfig.Format.Faults); err != nil {
 		return err
 	}
 	sent := g.Bytes()
@@ -225,7 +233,7 @@ func (s *aligning) build(
 	own := m.Parts[rank]
 	fmt.Fprintf(stdout, "%s: %s of %d sites, %d of %d nodes, %d edges into them, %d of these from other sites, %d "+
 		"features, %d classes\n",
-		filepath.Join(s.out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges,
+		filepath.Join(s.Out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges,
 		own.Cut, shard.X.Cols(), shard.Labels.Classes)
 	relations(stdout, &shard.Typed)
 	facts.Print(stdout)

@@ -5,5 +5,6 @@ import "github.com/spf13/cobra"
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newTrain(), newPredict(), newServe(), newRecommend(), newMan(), newSimulate()}
+	return []*cobra.Command{newTrain(), newPredict(), newServe(), newRecommend(), newMan(), newSimulate(),
+		newTakePart()}
 }

@@ -8,6 +8,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,6 +34,7 @@ const user = 65532
 const (
 	program = "usr/local/bin/peer"
 	home    = "data"
+	docs    = "usr/share/doc/heddle/" // of licenses
 )
 
 func main() {
@@ -57,13 +59,18 @@ func build(ctx context.Context, out, version string, processors ...string) error
 		return err
 	}
 	defer os.RemoveAll(temporary)
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/heddle-gnn/heddle").Output()
+	if err != nil {
+		return fmt.Errorf("find the program: %w", err)
+	}
+	source := strings.TrimSpace(string(root))
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, processor := range processors {
 		binary := filepath.Join(temporary, processor)
-		if err := compile(ctx, binary, processor); err != nil {
+		if err := compile(ctx, source, binary, processor); err != nil {
 			return err
 		}
-		image, err := imageOf(binary, version, processor)
+		image, err := imageOf(binary, version, processor, filepath.Join(source, "LICENSE"), binary+".NOTICES")
 		if err != nil {
 			return fmt.Errorf("%s: %w", processor, err)
 		}
@@ -76,25 +83,27 @@ func build(ctx context.Context, out, version string, processors ...string) error
 	return err
 }
 
-// compile builds peer, which is static.
-func compile(ctx context.Context, binary, processor string) error {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/heddle-gnn/heddle").Output()
-	if err != nil {
-		return fmt.Errorf("find the program: %w", err)
+// compile builds peer, which is static, and writes the notices of its modules.
+func compile(ctx context.Context, source, binary, processor string) error {
+	run := func(args ...string) error {
+		c := exec.CommandContext(ctx, "go", args...)
+		c.Dir, c.Stderr = source, os.Stderr
+		if args[0] == "build" {
+			c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+processor)
+		}
+		return c.Run()
 	}
-	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/peer")
-	c.Dir = strings.TrimSpace(string(root))
-	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+processor)
-	c.Stderr = os.Stderr
-	if err := c.Run(); err != nil {
+	if err := errors.Join(run("build", "-trimpath", "-ldflags=-s -w", "-o", binary, "./cmd/peer"),
+		run("run", "./packaging/notices", "-out", binary+".NOTICES", "-targets", "linux/"+processor,
+			"./cmd/peer")); err != nil {
 		return fmt.Errorf("build for %s: %w", processor, err)
 	}
 	return nil
 }
 
-// imageOf returns the image of a program: the same bytes for the same program.
-func imageOf(binary, version, processor string) (v1.Image, error) {
-	files, err := archive(binary)
+// imageOf returns the image of a program and its licenses: the same bytes for the same program.
+func imageOf(binary, version, processor string, licenses ...string) (v1.Image, error) {
+	files, err := archive(binary, licenses)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +135,7 @@ func imageOf(binary, version, processor string) (v1.Image, error) {
 }
 
 // archive returns the files of the image as a tar archive.
-func archive(binary string) ([]byte, error) {
+func archive(binary string, licenses []string) ([]byte, error) {
 	text, err := os.ReadFile(binary)
 	if err != nil {
 		return nil, err
@@ -150,8 +159,13 @@ func archive(binary string) ([]byte, error) {
 	add("etc/passwd", 0o644, 0, fmt.Appendf(nil, "root:x:0:0:root:/:/none\npeer:x:%d:%d:peer:/%s:/none\n", user, user,
 		home))
 	add("etc/group", 0o644, 0, fmt.Appendf(nil, "root:x:0:\npeer:x:%d:\n", user))
-	for _, dir := range []string{"usr/", "usr/local/", "usr/local/bin/"} {
+	for _, dir := range []string{"usr/", "usr/local/", "usr/local/bin/", "usr/share/", "usr/share/doc/", docs} {
 		add(dir, 0o755, 0, nil)
+	}
+	for _, path := range licenses {
+		license, fault := os.ReadFile(path)
+		err = errors.Join(err, fault)
+		add(docs+strings.TrimPrefix(filepath.Base(path), filepath.Base(binary)+"."), 0o644, 0, license)
 	}
 	add("tmp/", 0o1777, 0, nil)
 	add(home+"/", 0o755, user, nil)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"debug/buildinfo"
 	"debug/elf"
 	"errors"
 	"io"
@@ -113,11 +114,28 @@ func TestImage(t *testing.T) {
 			t.Errorf("%s: a program for %v that needs %v, %v", processor, f.Machine, libraries, err)
 		}
 		f.Close()
+		licensed(t, root, binary)
 		switch {
 		case processor == runtime.GOARCH:
 			inside(t, root, config.Config.Entrypoint[0])
 		case processor == "arm64":
 			emulated(t, binary)
+		}
+	}
+}
+
+// licensed checks that the image has the license of each module in its program.
+func licensed(t *testing.T, root, binary string) {
+	t.Helper()
+	info, err1 := buildinfo.ReadFile(binary)
+	notices, err2 := os.ReadFile(filepath.Join(root, docs, "NOTICES"))
+	_, err3 := os.Stat(filepath.Join(root, docs, "LICENSE"))
+	if err := errors.Join(err1, err2, err3); err != nil || len(info.Deps) == 0 {
+		t.Fatal(err)
+	}
+	for _, m := range info.Deps {
+		if !strings.Contains(string(notices), "\n"+m.Path+" "+m.Version+": ") {
+			t.Errorf("the image must have the license of %s", m.Path)
 		}
 	}
 }

@@ -1,4 +1,3 @@
-// Not compiled: it needs Android's SDK and the Compose compiler.
 package org.heddle.phones
 
 import android.os.Bundle
@@ -21,9 +20,7 @@ import androidx.compose.ui.Modifier
 import androidx.compose.ui.platform.LocalContext
 import androidx.compose.ui.unit.dp
 import androidx.work.WorkManager
-import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.launch
-import kotlinx.coroutines.withContext
 
 class MainActivity : ComponentActivity() {
     override fun onCreate(saved: Bundle?) {
@@ -39,6 +36,7 @@ fun Screen() {
     val scope = rememberCoroutineScope()
     val work by WorkManager.getInstance(context).getWorkInfosForUniqueWorkFlow("train").collectAsState(emptyList())
     var likely by remember { mutableStateOf(emptyMap<String, Double>()) }
+    var fault by remember { mutableStateOf<String?>(null) }
     val progress = work.firstOrNull()?.progress
     val round = progress?.getLong("round", 0) ?: 0
     val rounds = progress?.getLong("rounds", 0) ?: 0
@@ -49,11 +47,14 @@ fun Screen() {
             Text("round $round of $rounds, ${(progress?.getLong("bytes", 0) ?: 0) / 1000} kB sent")
         }
         progress?.getString("fault")?.let { Text(it, color = MaterialTheme.colorScheme.error) }
+        fault?.let { Text(it, color = MaterialTheme.colorScheme.error) }
         Button(onClick = {
             scope.launch {
-                likely = withContext(Dispatchers.Default) {
+                try {
                     val tables = Tables(context)
-                    runCatching { openPhone(context) {}.predict(tables.contacts(), tables.ties()) }.getOrDefault(emptyMap())
+                    likely = openPhone(context).answersSoon(tables.contacts(), tables.ties())
+                } catch (e: Exception) {
+                    fault = e.message // such as that there is no model yet
                 }
             }
         }) { Text("Who answers soon?") }

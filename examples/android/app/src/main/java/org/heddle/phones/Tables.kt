@@ -1,11 +1,8 @@
-// Not compiled: it needs Android's SDK.
 package org.heddle.phones
 
 import android.content.Context
 import android.database.Cursor
 import android.database.sqlite.SQLiteDatabase
-import androidx.work.Data
-import androidx.work.workDataOf
 
 /** The app's own tables: who the owner writes with, and who is in one group with whom. */
 class Tables(context: Context) {
@@ -25,5 +22,3 @@ class Tables(context: Context) {
     private fun <T> rows(query: String, row: (Cursor) -> T): List<T> =
         db.rawQuery(query, null).use { c -> generateSequence { if (c.moveToNext()) row(c) else null }.toList() }
 }
-
-fun Progress.toData(): Data = workDataOf("state" to state, "round" to round, "rounds" to rounds, "bytes" to sentBytes, "fault" to fault)

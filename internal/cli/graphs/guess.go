@@ -1,0 +1,276 @@
+package graphs
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/internal/cli"
+)
+
+// guessRows is how many rows of a table roles are guessed from.
+const guessRows = 100_000
+
+// SiteWriter writes site.yaml for the tables in the present folder.
+type SiteWriter struct{}
+
+// seen is the start of a table.
+type seen struct {
+	file    string
+	columns []string
+	rows    [][]string
+	values  []map[string]bool // of each column, except missing ones
+	id      int               // column with another value in each row (−1 = none)
+}
+
+const siteHead = `# What this site brings and allows. heddle init wrote this file, and heddle take-part reads it.
+# Read each line with a guess.
+
+site: %s
+
+# Every column has a role: id, label, labels (several, separated by ;), number (to predict), split, numeric,
+# categorical, text:WIDTH, date, age:DATE, feature (detected) or ignore. Edges: source, target, source-site,
+# target-site, weight, type, feature or ignore.
+tables:
+`
+
+const siteTail = `
+# What may leave, whatever federation.yaml has (docs/reference/policies.md).
+may_leave:
+  methods: [class-means]  # also layer-wise, full-batch, mini-batch
+  min_members: 2          # sites in a run, this one included
+  min_members_in_sum: 3   # with 2 each of two sites can compute the other's part of a sum
+  categories: [%s]  # columns whose texts may leave, each text if 10 rows here have it
+
+state: state     # parts, checkpoints, the approved page
+out: results     # models, reports, predictions
+%s
+# listen: [/ip4/0.0.0.0/udp/4001/quic-v1]    # default: this site's address in federation.yaml
+# http: 127.0.0.1:8080                       # live page
+# wait: 10m                                  # for the other sites
+`
+
+var isTable = regexp.MustCompile(`\.(csv|tsv|parquet)(\.gz|\.zst)?$`)
+
+// WriteSite implements federation.SiteWriter.
+func (SiteWriter) WriteSite(name, identity string, text io.Writer) error {
+	if _, err := os.Stat(SitePath); err == nil {
+		return cli.Invalidf("%s exists: remove it, or change it by hand", SitePath)
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		return err
+	}
+	var tables []*seen
+	for _, file := range files {
+		if isTable.MatchString(file.Name()) {
+			t, err := look(file.Name())
+			if err != nil {
+				return cli.Invalid(err)
+			}
+			tables = append(tables, t)
+		}
+	}
+	joins := func(edges, nodes *seen) bool {
+		_, target := edges.ends(nodes)
+		return target >= 0
+	}
+	at := slices.IndexFunc(tables, func(t *seen) bool {
+		return t.id >= 0 && !slices.ContainsFunc(tables, func(nodes *seen) bool { return joins(t, nodes) })
+	})
+	if at < 0 {
+		return cli.Invalidf("a table of nodes must be here, .csv, .tsv or .parquet, with a column that has another "+
+			"value in each row (got %d tables)", len(tables))
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, siteHead, quoted(name))
+	nodes := tables[at]
+	texts, err := nodes.describe(&b)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	used := 1
+	for _, edges := range tables {
+		if used == 1 && joins(edges, nodes) {
+			used++
+			edges.describeEdges(&b, nodes, name)
+		}
+	}
+	if used < len(tables) {
+		fmt.Fprintf(&b, "# There are %d more tables. Nodes of several types each have type: TYPE next to nodes:, and\n"+
+			"# edges relation: SOURCE-RELATION-TARGET.\n", len(tables)-used)
+	}
+	key := "# identity: FILE                             # key (default: in your configuration folder)"
+	if identity != "" {
+		key = "identity: " + quoted(identity)
+	}
+	fmt.Fprintf(&b, siteTail, strings.Join(texts, ", "), key)
+	if err := cli.WriteText(nil, SitePath, b.String()); err != nil {
+		return err
+	}
+	for line := range strings.Lines(b.String()) {
+		if role, ok := strings.CutPrefix(line, "    "); ok {
+			fmt.Fprint(text, "guessed  ", role)
+		}
+	}
+	fmt.Fprintf(text, "%s: read it and correct what is wrong; then heddle take-part\n", SitePath)
+	return nil
+}
+
+// quoted is a text as YAML.
+func quoted(text string) string {
+	out, err := yaml.Marshal(text)
+	if err != nil {
+		panic(err) // a text always has a form
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// look reads the start of a table.
+func look(file string) (*seen, error) {
+	t, err := table.Open(file, table.Format{})
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	s := &seen{file: file, columns: t.Columns, values: make([]map[string]bool, len(t.Columns)), id: -1}
+	for len(s.rows) < guessRows {
+		cells, _, err := t.Read()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		row := make([]string, len(cells))
+		for k, cell := range cells {
+			row[k] = strings.Clone(strings.TrimSpace(cell))
+		}
+		s.rows = append(s.rows, row)
+	}
+	usual := t.Find(t.NameColumn())
+	for k := range s.columns {
+		s.values[k] = map[string]bool{}
+		for _, row := range s.rows {
+			if !table.Missing(row[k]) {
+				s.values[k][row[k]] = true
+			}
+		}
+		if n := len(s.values[k]); n > 0 && n == len(s.rows) && (s.id < 0 || k == usual) {
+			s.id = k
+		}
+	}
+	return s, nil
+}
+
+// ends returns the columns of s with names of nodes if it is a table of edges, else −1. Nearly all sources are here;
+// targets may be at other sites.
+func (s *seen) ends(nodes *seen) (source, target int) {
+	source, target = -1, -1
+	if s == nodes || nodes.id < 0 {
+		return source, target
+	}
+	most, next := 9*len(s.rows)/10, len(s.rows)/10
+	for k := range s.columns {
+		here := 0
+		for _, row := range s.rows {
+			if nodes.values[nodes.id][row[k]] {
+				here++
+			}
+		}
+		switch {
+		case here > most:
+			if source >= 0 {
+				target, next = source, most
+			}
+			source, most = k, here
+		case here > next:
+			target, next = k, here
+		}
+	}
+	if source < 0 {
+		target = -1
+	}
+	return source, target
+}
+
+// describe writes a table of nodes, and returns the columns whose texts others would get.
+func (s *seen) describe(w io.Writer) (texts []string, err error) {
+	p, err := dataset.ImportConfig{Nodes: s.file, ID: s.columns[s.id]}.Profile()
+	if err != nil {
+		return nil, err
+	}
+	label := -1 // the last column of few values
+	for k := range s.columns {
+		if n := len(s.values[k]); k != s.id && n > 1 && n <= 20 && !s.isSplit(k) {
+			label = k
+		}
+	}
+	fmt.Fprintf(w, "- nodes: %s\n  columns:\n", quoted(s.file))
+	for k, column := range s.columns {
+		role, why := "feature", fmt.Sprintf("%d values", len(s.values[k]))
+		at := slices.IndexFunc(p.Columns, func(c dataset.ColumnProfile) bool { return c.Name == column })
+		switch {
+		case k == s.id:
+			role, why = "id", "another value in each row"
+		case k == label:
+			role, why = "label", why+"; what is to be predicted?"
+		case s.isSplit(k):
+			role, why = "split", "its values"
+		case at >= 0 && p.Columns[at].Kind == table.Ignored:
+			role, why = "ignore", p.Columns[at].Why
+		case at >= 0:
+			role, why = string(p.Columns[at].Kind), cmp.Or(p.Columns[at].Why, why)
+		}
+		if role == string(table.Categorical) {
+			texts = append(texts, quoted(column))
+		}
+		fmt.Fprintf(w, "    %-24s  # %s\n", quoted(column)+": "+role, why)
+	}
+	if label < 0 {
+		fmt.Fprintf(w, "    # No column looks like a label: give one the role label, if this site knows it.\n")
+	}
+	return texts, nil
+}
+
+// isSplit reports whether a column has the names of splits.
+func (s *seen) isSplit(column int) bool {
+	for value := range s.values[column] {
+		if !slices.Contains([]string{"train", "val", "test", "none"}, value) {
+			return false
+		}
+	}
+	return len(s.values[column]) > 0
+}
+
+// describeEdges writes a table of edges between nodes of the site here and others.
+func (s *seen) describeEdges(w io.Writer, nodes *seen, here string) {
+	source, target := s.ends(nodes)
+	fmt.Fprintf(w, "- edges: %s\n  columns:\n", quoted(s.file))
+	for k, column := range s.columns {
+		role, why, agree := "ignore", "not part of an edge", 0
+		for _, row := range s.rows {
+			if (table.Missing(row[k]) || row[k] == here) == nodes.values[nodes.id][row[target]] {
+				agree++
+			}
+		}
+		switch {
+		case k == source:
+			role, why = "source", "names of "+nodes.file
+		case k == target:
+			role, why = "target", "names of "+nodes.file+", or of another site"
+		case len(s.values[k]) > 0 && 100*agree >= 95*len(s.rows):
+			role, why = "target-site", "has a value if the target is not here"
+		}
+		fmt.Fprintf(w, "    %-24s  # %s\n", quoted(column)+": "+role, why)
+	}
+}

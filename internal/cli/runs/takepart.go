@@ -1,0 +1,464 @@
+package runs
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/internal/align"
+	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/cli/federation"
+	"github.com/heddle-gnn/heddle/internal/cli/graphs"
+	"github.com/heddle-gnn/heddle/internal/cli/report"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/disk"
+	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/session"
+)
+
+// federationPath is the file that all sites have: plan, members and signatures.
+const federationPath = "federation.yaml"
+
+// journal is how far a site is. It is kept in its state folder.
+type journal struct {
+	Run      int    `json:"run"`      // 1, 2, …: the present one
+	Input    string `json:"input"`    // digest of the plan and the tables of the run
+	Columns  string `json:"columns"`  // digest of the plan and site.yaml
+	Training bool   `json:"training"` // the part is there
+	Warm     bool   `json:"warm"`     // training starts from the model of run Last
+	Done     bool   `json:"done"`
+	Last     int    `json:"last"`        // run that was completed last (0 = none)
+	Same     string `json:"last_column"` // Columns of that run
+}
+
+// taking is one heddle take-part.
+type taking struct {
+	journal
+	file  *graphs.SiteFile
+	match *graphs.Matching
+	plan  *heddle.Plan
+	rank  int
+	watch *cli.Watch
+	cmd   *cobra.Command
+	text  io.Writer
+	yes   bool
+}
+
+func newTakePart() *cobra.Command {
+	var yes bool
+	var view cli.WatchFlags
+	c := &cobra.Command{
+		Use:   "take-part",
+		Short: "Take part in a federation: match, train, predict",
+		Long: `Take part in the federation of federation.yaml with the tables of site.yaml, both in this folder. It
+checks the tables, shows a page of all that will be sent before it connects, asks, makes this site's part of the graph
+with the others, trains, and writes model, report and predictions to results/run-1. Every site runs this command at the
+same time.
+
+Killed at any step, the same command goes on. With new tables, as next month, it is a new run: trained layers start from
+the last model. It asks again only about what no page had. federation.yaml with signatures needs them (heddle roster
+sign); the answer to the page approves the plan.`,
+		Example: "  heddle init west\n  heddle take-part",
+		RunE: func(c *cobra.Command, _ []string) error {
+			w, err := view.Start(c)
+			if err != nil {
+				return err
+			}
+			defer w.End()
+			t := taking{watch: w, cmd: c, text: view.Text(c), yes: yes}
+			return t.run(c.Context())
+		},
+	}
+	c.Flags().BoolVar(&yes, "yes", false, "repeat the answer to the same page, for scripts")
+	view.Bind(c.Flags())
+	return c
+}
+
+// at is a file of the present run in the state folder.
+func (t *taking) at(name string) string {
+	return filepath.Join(t.file.State, fmt.Sprintf("run-%d", t.Run), name)
+}
+
+// out is the directory of a run's results.
+func (t *taking) out(run int) string { return filepath.Join(t.file.Out, fmt.Sprintf("run-%d", run)) }
+
+func (t *taking) journalPath() string { return filepath.Join(t.file.State, "journal.json") }
+
+// keep writes the journal durably.
+func (t *taking) keep() error {
+	text, err := json.MarshalIndent(t.journal, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := disk.MkdirAll(disk.OS{}, filepath.Dir(t.at("")), 0o700); err != nil {
+		return err
+	}
+	return disk.WriteFile(disk.OS{}, t.journalPath(), 0o600, append(text, '\n'))
+}
+
+func (t *taking) run(ctx context.Context) error {
+	if err := t.open(); err != nil {
+		return err
+	}
+	own, err := t.agree(ctx)
+	if err != nil {
+		return err
+	}
+	until := time.Time{} // for how long to try again after the first failure of another site
+	for {
+		err := t.step(ctx, own)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("interrupted; to go on, repeat the command: %w", err)
+		case !t.again(err):
+			return err
+		case until.IsZero():
+			until = time.Now().Add(t.file.Wait)
+		case time.Now().After(until):
+			return err
+		}
+		t.watch.Warn(fmt.Sprintf("going back to the meeting: %v", err))
+		t.Training = false // the sites compare their steps
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// again reports whether another site was killed, or is at another step.
+func (t *taking) again(err error) bool {
+	var other *p2p.MemberMismatchError
+	if errors.As(err, &other) {
+		steps := func(text string) (kept string) { // settings, without the model that a run starts from
+			for line := range strings.Lines(text) {
+				if !strings.HasPrefix(line, "init:") {
+					kept += line
+				}
+			}
+			return kept
+		}
+		return other.Part == "partition" || other.Part == "plan" && steps(other.OurPlan) == steps(other.PeerPlan)
+	}
+	var lost *comm.PeerError
+	return !t.Training && errors.As(err, &lost) && lost.Op != "meet" && !errors.Is(err, comm.ErrRefused)
+}
+
+// open reads both files and the journal.
+func (t *taking) open() (err error) {
+	if t.file, err = graphs.ReadSite(graphs.SitePath); err != nil {
+		return err
+	}
+	if t.match, err = t.file.Matching(graphs.SitePath); err != nil {
+		return err
+	}
+	t.match.Plan = federationPath
+	if t.plan, t.rank, err = t.match.Sit(t.watch); err != nil {
+		return err
+	}
+	if name := t.plan.Members[t.rank].Name; name != t.file.Site {
+		return cli.Invalidf("%s: site must be %s, as %s names the member with this key (got %s)", graphs.SitePath, name,
+			federationPath, t.file.Site)
+	}
+	text, err := os.ReadFile(t.journalPath())
+	if err == nil {
+		err = json.Unmarshal(text, &t.journal)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return cli.Invalidf("%s: %w", t.journalPath(), err)
+	}
+	site, err := os.ReadFile(graphs.SitePath)
+	if err != nil {
+		return cli.Invalid(err)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%x %x\n", sha256.Sum256(t.match.Site.Gate.PlanText), sha256.Sum256(site))
+	columns := fmt.Sprintf("%x", h.Sum(nil))
+	for _, name := range t.file.Names() {
+		if err := digest(h, name); err != nil {
+			return cli.Invalid(err)
+		}
+	}
+	input := fmt.Sprintf("%x", h.Sum(nil))
+	if input != t.Input || t.Run == 0 { // a run with other tables or another plan
+		t.begin(t.Run + 1)
+		t.Input, t.Columns = input, columns
+	}
+	return nil
+}
+
+// digest adds the content of a table to h.
+func digest(h io.Writer, path string) error {
+	files, err := table.Files(path)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		n, err := io.Copy(h, f)
+		fmt.Fprintf(h, "\n%d\n", n)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin begins a run.
+func (t *taking) begin(run int) { t.Run, t.Training, t.Warm, t.Done = run, false, false, false }
+
+// agree shows a person what will be sent, and returns this site's tables.
+func (t *taking) agree(ctx context.Context) (*opened, error) {
+	g := &t.match.Site.Gate
+	a := federation.Consent{Plan: *t.plan, Rank: t.rank, Identity: t.match.Site.Identity, Dir: t.file.State, Yes: t.yes,
+		Stdin: t.cmd.InOrStdin(), Stdout: t.text, Info: t.text}
+	var rules admission.Policy
+	var err error
+	if t.file.MayLeave != nil {
+		g.Policy = graphs.SitePath
+		if rules, err = admission.ReadPolicy(g.Policy); err != nil {
+			return nil, cli.Invalid(err)
+		}
+		a.Rules = &rules
+	}
+	file, err := os.ReadFile(federationPath)
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	if name := admission.Federation(file); name != "" {
+		if a.Rules == nil {
+			return nil, cli.Invalidf("%s must have may_leave, as %s is of federation %s (got none)", graphs.SitePath,
+				federationPath, name)
+		}
+		g.Roster, g.Approval = federationPath, filepath.Join(t.file.State, "approval.json")
+		g.Audit = filepath.Join(t.file.State, "audit.jsonl")
+		rules = rules.In(name)
+		if a.Roster, err = admission.ReadFile[admission.Roster](g.Roster); err != nil {
+			return nil, cli.Invalid(err)
+		}
+		if err := t.plan.Admitted(a.Roster.Body, time.Now()); err != nil {
+			return nil, cli.Invalidf("%s: %w", g.Roster, err)
+		}
+	}
+	a.Gate = *g
+	own, page, err := t.page(ctx, &a)
+	if err != nil {
+		disclosure.Decline(ctx, *t.plan, t.match.Site.Site)
+		return nil, err
+	}
+	if err := disk.MkdirAll(disk.OS{}, t.file.State, 0o700); err != nil {
+		return nil, cli.Invalid(err)
+	}
+	if err := a.Ask(ctx, page); err != nil {
+		return nil, err
+	}
+	if a.Roster == nil {
+		g.Policy = "" // the page and the part are judged here
+	}
+	own.consent = &a
+	return own, a.Sign()
+}
+
+// opened is what a person has allowed to leave.
+type opened struct {
+	tables  *align.Tables
+	consent *federation.Consent
+}
+
+// page reads this site's tables, and returns what they and training send.
+func (t *taking) page(ctx context.Context, a *federation.Consent) (*opened, string, error) {
+	var b bytes.Buffer
+	b.WriteString(a.Head())
+	t.match.Out = filepath.Join(t.file.State, "next") // not there yet: the sites agree on the run later
+	tables, err := t.match.Open(ctx, t.watch, &b, t.plan, t.rank)
+	if err != nil {
+		return nil, "", err
+	}
+	draft, err := tables.Draft()
+	if err != nil {
+		return nil, "", cli.Invalid(err)
+	}
+	page, err := a.Page(draft)
+	if err != nil {
+		return nil, "", err
+	}
+	_, warm := plan.Lookup(t.plan.Method, "init")
+	if warm && t.Last > 0 {
+		page += "  training starts from the last model if all sites have it; then columns, texts and sums of them are " +
+			"not sent again\n"
+	}
+	return &opened{tables: tables}, b.String() + page, nil
+}
+
+// step does what is left of the run.
+func (t *taking) step(ctx context.Context, own *opened) error {
+	if !t.Training || t.Done {
+		if complete, err := t.meet(ctx, own); err != nil || complete {
+			return err
+		}
+	}
+	part := federation.Part{Shard: filepath.Join(t.at("part"), fmt.Sprintf("part-%d", t.rank)),
+		State: t.at("checkpoints"), Out: t.out(t.Run), HTTP: federation.HTTP{Address: t.file.HTTP}}
+	if t.Warm {
+		part.Init = t.model(t.Last)
+		if !t.match.Splits() {
+			t.watch.Warn("without a column of role split, nodes that trained the last model may test this one: the " +
+				"figure may be too good")
+		}
+	}
+	if err := t.consider(ctx, own, part.Shard); err != nil {
+		return err
+	}
+	if err := part.Join(ctx, t.cmd, t.match.SiteFlags, t.watch, report.Pages{}); err != nil {
+		return err
+	}
+	if predictions := filepath.Join(part.Out, "predictions.csv"); !exists(predictions) && !t.plan.Task.Links() {
+		own := question{model: t.model(t.Run), shard: part.Shard, out: predictions}
+		if err := own.answer(t.cmd.OutOrStdout(), t.text); err != nil {
+			return err
+		}
+	}
+	t.Done, t.Last, t.Same = true, t.Run, t.Columns
+	return t.keep()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// model is the file of a run's model.
+func (t *taking) model(run int) string { return filepath.Join(t.out(run), "model.safetensors") }
+
+// consider compares what training sends of the part with what a person has allowed: the other sites' columns and
+// classes may make it more.
+func (t *taking) consider(ctx context.Context, own *opened, path string) (err error) {
+	part, closer, err := cli.ReadParts(path, len(t.plan.Members))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	page, err := own.consent.Page(part)
+	if err != nil {
+		return err
+	}
+	return own.consent.Ask(ctx, page)
+}
+
+// standing is at which run and step a site is, as the others get it.
+type standing struct {
+	Run      int    // that it wants
+	Done     bool   // that one is complete here
+	Manifest string // digest of its partition (empty = there is no part)
+	Model    string // of the run before, from which it could start (empty = it cannot)
+}
+
+// meet compares where the sites are, and makes the parts unless all have them. It reports whether nothing is left to
+// do.
+func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err error) {
+	site := t.match.Site.Site
+	err = disclosure.Meet(ctx, *t.plan, site, "take part", func(ctx context.Context, m *session.Session) error {
+		all, err := t.compare(ctx, m.Group)
+		if err != nil {
+			return err
+		}
+		mine, latest, matched, warm := all[t.rank], 0, true, true
+		for _, one := range all {
+			latest = max(latest, one.Run)
+		}
+		complete = true
+		for _, one := range all {
+			complete = complete && one.Done && one.Run == latest
+			matched = matched && one.Run == latest && one.Manifest != "" && one.Manifest == mine.Manifest
+			warm = warm && one.Model != "" && one.Model == mine.Model
+		}
+		if complete || matched {
+			return nil
+		}
+		t.begin(latest)
+		t.Warm = warm
+		if err := os.RemoveAll(t.at("")); err != nil {
+			return err
+		}
+		tables, build := own.tables, *t.match
+		build.Out, own.tables = t.at("part"), nil // they are read once more for another try
+		if warm {
+			build.Like = t.model(t.Last)
+		}
+		if warm || tables == nil {
+			if tables, err = build.Open(ctx, t.watch, io.Discard, t.plan, t.rank); err != nil {
+				return err
+			}
+		}
+		if err := t.keep(); err != nil {
+			return err
+		}
+		return build.Build(ctx, t.plan, m, tables, t.watch, t.text)
+	})
+	if err != nil {
+		return false, err
+	}
+	if complete {
+		fmt.Fprintf(t.text, "nothing is new at any site: %s has the results\n", t.out(t.Run))
+		return true, nil
+	}
+	t.Training, t.Done = true, false
+	return false, t.keep()
+}
+
+// compare sends the others at which run and step this site is, and returns what all sent.
+func (t *taking) compare(ctx context.Context, g *comm.Group) ([]standing, error) {
+	mine := standing{Run: t.Run, Done: t.Done}
+	if text, err := os.ReadFile(filepath.Join(t.at("part"), "manifest.json")); err == nil {
+		mine.Manifest = fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	if _, warm := plan.Lookup(t.plan.Method, "init"); warm && t.Last > 0 && t.Same == t.Columns {
+		if model, err := cli.ReadInitial(t.model(t.Last)); err == nil { // without it training starts anew
+			if mine.Model, err = model.Fingerprint(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	text, err := json.Marshal(mine)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]byte, g.Size())
+	for q := range out {
+		out[q] = text
+	}
+	in, err := g.SendRecv(ctx, comm.Control, "where the sites are", out, 1<<10)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]standing, len(in))
+	for q, text := range in {
+		if q == g.Rank() {
+			all[q] = mine
+		} else if err := json.Unmarshal(text, &all[q]); err != nil {
+			return nil, fmt.Errorf("where %s is: %w", t.plan.Members[q].Name, err)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,7 @@
+@file:Suppress("UNUSED_PARAMETER", "unused")
+
+package androidx.activity
+
+import android.app.Activity
+
+open class ComponentActivity : Activity()

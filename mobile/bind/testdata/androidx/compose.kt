@@ -1,0 +1,8 @@
+@file:Suppress("UNUSED_PARAMETER", "unused")
+
+package androidx.activity.compose
+
+import androidx.activity.ComponentActivity
+import androidx.compose.runtime.Composable
+
+fun ComponentActivity.setContent(content: @Composable () -> Unit): Unit = TODO()
