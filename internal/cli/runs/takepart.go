@@ -300,8 +300,12 @@ func (t *taking) page(ctx context.Context, a *federation.Consent) (*opened, stri
 		return nil, "", cli.Invalid(err)
 	}
 	page, err := a.Page(draft)
-	if err != nil {
+	var refused *admission.Refusal
+	if errors.As(err, &refused) {
 		return nil, "", err
+	}
+	if err != nil { // as without the types of another site
+		page = "What training sends depends on the tables of other sites: it is shown and asked before training.\n"
 	}
 	_, warm := plan.Lookup(t.plan.Method, "init")
 	if warm && t.Last > 0 {
