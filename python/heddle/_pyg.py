@@ -38,7 +38,7 @@ def _names(conv: str, keys: set[str]) -> dict[str, str]:
     raise _program.InputError(f"there are no PyG names of the tensors of {conv}")
 
 
-_TENSOR = re.compile(r"(^|(?<=\.))(lin(_l|_r|_rel|_root|_src|_edge)?\.(weight|bias)|att(_src|_dst)?|bias|nn\.(lins\.)?[0-9]+\.(weight|bias)|eps)$")
+_TENSOR = re.compile(r"(^|(?<=\.))(lin(_l|_r|_rel|_root|_src|_dst|_edge)?\.(weight|bias)|att(_src|_dst)?|bias|nn\.(lins\.)?[0-9]+\.(weight|bias)|eps)$")
 
 
 def initial(state: Mapping[str, Any], template: _program.Path, file: _program.Path) -> pathlib.Path:
@@ -62,6 +62,8 @@ def initial(state: Mapping[str, Any], template: _program.Path, file: _program.Pa
         eps = theirs.pop("eps", np.zeros(1))
         if np.any(eps != 0):
             raise _program.InputError(f"{prefix}eps must be 0 (got {eps})")
+        if np.array_equal(theirs.get("lin_src.weight", []), theirs.get("lin_dst.weight", [])):
+            theirs.pop("lin_dst.weight", None)  # PyG before 2.5 lists the one map of both ends twice
         names = _names(s["conv"], set(theirs))
         for ours, name in names.items():
             full = f"layer{k}.{ours}"
