@@ -36,7 +36,8 @@ func (e *MemberMismatchError) Error() string {
 		return fmt.Sprintf("%s cannot take part: its own message names the cause", who)
 	}
 	if e.Part == partVersion {
-		return fmt.Sprintf("%s speaks %s, %s is %s: upgrade the program with the lower number", who, e.Peer, ours, e.Ours)
+		return fmt.Sprintf("%s speaks %s, %s is %s: upgrade the program with the lower number", who, e.Peer, ours,
+			e.Ours)
 	}
 	return fmt.Sprintf("%s has another %s: %s, %s is %s", who, e.Part, e.Peer, ours, e.Ours)
 }

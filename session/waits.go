@@ -18,7 +18,8 @@ type waits struct {
 	ended chan struct{}
 }
 
-// watchWaits reports, until the transport of size members is closed, each change of whom it has waited for.
+// watchWaits reports, until the transport of size members is closed, each change in the list of those for whom a call
+// has waited for train.WaitNoted.
 func watchWaits(t comm.Transport, size int, event func(train.Event)) comm.Transport {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &waits{Transport: t, stop: stop, ended: make(chan struct{})}

@@ -78,18 +78,19 @@ func TestStatusIsTrue(t *testing.T) {
 	const patient, soon = 40 * time.Second, 6 * time.Second
 	start(0, "--http", at)
 	start(1)
-	shows(patient, "\nWaiting for site-2 since ", "site-1  is connected since ", "site-2  has not been connected since ")
+	shows(patient, "\nWaiting for site-2 since ", "site-1  is connected since ",
+		"site-2  has not been connected since ")
 	third := start(2)
 	shows(patient, "rounds are done.\n", "site-2  is connected since ")
 
 	send(third, syscall.SIGSTOP)
-	shows(soon, "rounds are done. Waiting for a message from ", "site-2  is connected, and its message is waited for since ")
+	shows(soon, "rounds are done. Waiting for a message from ", "site-2  is connected, and has not answered since ")
 	shows(patient, "\nWaiting for site-2 since ", "site-2  is missing since ", "site-1  is connected since ")
 	send(third, syscall.SIGCONT)
 	shows(patient, "rounds are done.\n", "site-2  is connected since ")
 
 	send(third, syscall.SIGKILL)
-	shows(soon, " for a message from ", "site-2  is connected, and its message is waited for since ")
+	shows(soon, " for a message from ", "site-2  is connected, and has not answered since ")
 	shows(patient, "\nWaiting for site-2 since ", "site-2  is missing since ")
 	third = start(2)
 	shows(patient, "rounds are done.\n", "site-2  is connected since ")
@@ -102,7 +103,7 @@ func TestStatusIsTrue(t *testing.T) {
 				t.Fatalf("nft %s: %v %s", rule, err, out)
 			}
 		}
-		shows(soon, "Waiting for a message from ", "site-2  is connected, and its message is waited for since ")
+		shows(soon, "Waiting for a message from ", "site-2  is connected, and has not answered since ")
 		if out, err := within("nft", "delete table inet f").CombinedOutput(); err != nil {
 			t.Fatalf("%v %s", err, out)
 		}

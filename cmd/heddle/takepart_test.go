@@ -376,3 +376,33 @@ func TestTakePartWarm(t *testing.T) {
 		t.Error("run 3 must not start from a model that west lacks")
 	}
 }
+
+// TestTakePartPage: one page shows all steps of a site: for whom it waits, the matching of tables, training, the end.
+func TestTakePartPage(t *testing.T) {
+	t.Parallel()
+	at := fmt.Sprintf("127.0.0.1:%d", testenv.FreePorts(t, 1))
+	o := operate(t, func(*operators) {})
+	o.write("north", "site.yaml", string(contents(t, o.at("north", "site.yaml")))+"http: "+at+"\n")
+	ends := make(chan ended, 3)
+	take := func(name string) { go func() { ends <- o.run(name, "y\n", "take-part") }() }
+	take("north")
+	take("south")
+	until(t, "http://"+at+"/status", func(status int, body string) bool {
+		return status == 200 && strings.Contains(body, `"state":"Step 1 of 2, matching tables. Waiting for `) &&
+			strings.Contains(body, `"name":"west","state":"has not been connected"`)
+	})
+	take("west")
+	seen := until(t, "http://"+at+"/status", func(_ int, body string) bool {
+		return strings.Contains(body, `"state":"The run is complete."`)
+	})
+	for _, want := range []string{"Step 1 of 2, matching tables", "Step 2 of 2, training", "connected: 3 of 3 sites"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("the page at the end has no %q:\n%s", want, seen)
+		}
+	}
+	for range 3 {
+		if e := <-ends; e.exit != 0 {
+			t.Errorf("exit %d\n%s%s", e.exit, e.out, e.errors)
+		}
+	}
+}

@@ -191,13 +191,13 @@ func (a *Consent) Sign() error {
 type Part struct {
 	Shard, State, Out string
 	Init              string // model file that training starts from, whatever the plan (empty = none)
-	HTTP              HTTP
+	Page              *Live  // that all steps of the site share (nil = none)
 }
 
 // Join is heddle join with a part.
 func (p Part) Join(ctx context.Context, c *cobra.Command, site cli.SiteFlags, w *cli.Watch, pages Pages) error {
 	s := joining{SiteFlags: site, pages: pages, out: cli.Output{Pages: pages, Stdout: c.OutOrStdout(), Dir: p.Out},
-		shard: p.Shard, init: p.Init, warm: p.Init != "", http: p.HTTP, name: "heddle join"}
+		shard: p.Shard, init: p.Init, warm: p.Init != "", page: p.Page, name: "heddle join"}
 	s.launch.Bind(pflag.NewFlagSet("", pflag.ContinueOnError)) // as without flags
 	s.Site.State, s.Site.Rejoin = p.State, 10*time.Minute
 	return s.joinRun(ctx, w, c.OutOrStdout())

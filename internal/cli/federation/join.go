@@ -34,6 +34,7 @@ type joining struct {
 	out    cli.Output
 	launch cli.LaunchFlags
 	http   HTTP
+	page   *Live // that several steps share (nil = of http)
 	pages  Pages
 	after  After  // nil: nothing
 	name   string // of the command, as heddle join
@@ -115,13 +116,16 @@ func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err
 	if err != nil {
 		return cli.Invalid(err)
 	}
-	page, err := s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Gradient().Model, Sites: p.Names(),
+	page := s.page
+	if page != nil {
+		page.Step("Step 2 of 2, training")
+	} else if page, err = s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Gradient().Model, Sites: p.Names(),
 		Rank:  rank,
-		Audit: s.Site.Gate.Audit}, s.pages, w.Log)
-	if err != nil {
+		Audit: s.Site.Gate.Audit}, s.pages, w.Log); err != nil {
 		return err
+	} else {
+		defer func() { err = errors.Join(err, page.End(err)) }()
 	}
-	defer func() { err = errors.Join(err, page.End(err)) }()
 	s.Site.OnEvent = page.Over(s.Site.OnEvent)
 	early := s.out // while peers are still connected
 	if cli.IsStdout(early.JSON) || cli.Special(early.JSON) {

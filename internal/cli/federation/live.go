@@ -167,6 +167,16 @@ func (p *Live) Over(next func(train.Event)) func(train.Event) {
 	}
 }
 
+// Step begins the next of several steps that one page shows, as of a site that matches tables, trains and predicts.
+func (p *Live) Step(name string) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state.step(name, time.Now())
+}
+
 // End shows how the run went to those who look on, and ends the server.
 func (p *Live) End(run error) error {
 	if p == nil {

@@ -210,7 +210,7 @@ func TestStatus(t *testing.T) {
 		want  []string
 	}{
 		{train.Event{Kind: train.Waiting, Members: []int{0}},
-			[]string{"done. Waiting for a message from north since ", "north   is connected, and its message is waited"}},
+			[]string{"done. Waiting for a message from north since ", "north   is connected, and has not answered"}},
 		{train.Event{Kind: train.Waiting}, []string{"rounds are done.\n", "north   is connected since "}},
 		{train.Event{Kind: train.Connection, Peer: 0, Members: []int{1, 2}, Text: "waiting for north, at most 9m: cut"},
 			[]string{"\nWaiting for north since ", " UTC: cut\n", "<west>  is connected since "}},
@@ -232,6 +232,16 @@ func TestStatus(t *testing.T) {
 	if text, _ = run("--http", address, "--http-token-file", token); !strings.Contains(text, "Training closed form") ||
 		!strings.Contains(text, "\nvalidation accuracy 70.00 %, sent 10 B\n") {
 		t.Errorf("after a round that is solved, without a loss:\n%s", text)
+	}
+	p.Step("Predicting") // the page is the same, and the sites connect anew
+	if text, _ = run("--http", address, "--http-token-file", token); !strings.Contains(text,
+		"\nPredicting. Waiting for north since ") || strings.Contains(text, "sent 10 B") {
+		t.Errorf("in the next step:\n%s", text)
+	}
+	event(train.Event{Kind: train.Connection, Peer: -1, Members: []int{0, 1, 2}})
+	if text, _ = run("--http", address, "--http-token-file", token); !strings.Contains(text,
+		"\nPredicting. All sites are connected.\n") {
+		t.Errorf("in the next step:\n%s", text)
 	}
 	p.End(nil)
 	if _, err := run("--http", address, "--http-token-file", token); err == nil ||

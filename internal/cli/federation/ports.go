@@ -133,11 +133,11 @@ func (d *doctor) packets(all []*asked) {
 				"datagrams of more than %d bytes do not reach %s whole", one.whole, one.name)
 		case one.cut > 0:
 			d.fault("packets", "raise the MTU of the tunnel or VPN to 1280 or more (ip link set dev wg0 mtu 1280), or "+
-				"write the plan with --carrier tcp", "datagrams of %d bytes reach %s only in pieces, which QUIC never sends",
-				payloads[0], one.name)
+				"write the plan with --carrier tcp",
+				"datagrams of %d bytes reach %s only in pieces, which QUIC does not send", payloads[0], one.name)
 		case errors.Is(one.err, syscall.ECONNREFUSED):
-			d.advise("packets", "start join or doctor there", "%s: UDP reaches %s, but no program listens there", one.name,
-				one.at)
+			d.advise("packets", "start join or doctor there", "%s: UDP reaches %s, but no program listens there",
+				one.name, one.at)
 		default:
 			d.advise("packets", "start join or doctor there; if it runs, a firewall drops UDP to "+one.at.String()+
 				": allow it, or write the plan with --carrier auto or tcp", "no datagram to %s is answered", one.name)
@@ -216,8 +216,8 @@ func (d *doctor) nat(found []node.Sighting) {
 	}
 	switch at := strings.Join(slices.Sorted(maps.Keys(seen)), " and "); {
 	case len(seen) > 1:
-		d.advise("nat", "no hole can be punched: forward the UDP port to this machine at the router, or let a heddle relay "+
-			"carry the session", "a router that takes another port to each destination: the others see %s", at)
+		d.advise("nat", "no hole can be punched: forward the UDP port to this machine at the router, or let a heddle "+
+			"relay carry the session", "a router that takes another port to each destination: the others see %s", at)
 	case len(seen) == 1 && len(others) > 1 && inside == "":
 		d.fine("nat", "a router that keeps one port: all see %s, and holes can be punched", at)
 	case len(seen) == 1:

@@ -185,7 +185,8 @@ func TestOpenFiles(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	printed(t, string(out), "files    FAULT 100 open files are allowed, and a run of 3 members needs up to 304", "LimitNOFILE")
+	printed(t, string(out), "files    FAULT 100 open files are allowed, and a run of 3 members needs up to 304",
+		"LimitNOFILE")
 	printed(t, told(func(d *doctor) { d.files(3) }), "open files are allowed")
 }
 
@@ -238,7 +239,8 @@ func TestNAT(t *testing.T) {
 		}
 		return told(func(d *doctor) { d.nat(found) })
 	}
-	printed(t, seen("203.0.113.7/udp/4001", "203.0.113.7/udp/4001"), "a router that keeps one port: all see 203.0.113.7:4001")
+	printed(t, seen("203.0.113.7/udp/4001", "203.0.113.7/udp/4001"),
+		"a router that keeps one port: all see 203.0.113.7:4001")
 	printed(t, seen("203.0.113.7/udp/4001", "203.0.113.7/udp/4099"), "NOTE  a router that takes another port to each",
 		"203.0.113.7:4001 and 203.0.113.7:4099", "heddle relay")
 	printed(t, seen("203.0.113.7/udp/4001"), "a router, seen as 203.0.113.7:4001; its kind shows once")

@@ -40,6 +40,7 @@ type LiveState struct {
 	Positive    string      // class that the metric is of, as AP is
 	Round       train.Event // the last of its kind; its Kind is empty before the first
 
+	Step                     string // of several (empty = there is one)
 	Saved, Restored, Resyncs int
 	waiting                  bool
 	Notes                    []LiveNote // newest last
@@ -65,7 +66,7 @@ func (s *LiveSite) become(state string, connected, waited bool, why string, now 
 	if s.ours {
 		return
 	}
-	if s.State != state && !(s.waited && waited) { // a site that is silent first and then lost is waited for all the time
+	if s.State != state && !(s.waited && waited) { // a site that is silent first, and then lost, has one such time
 		s.Since = now
 	}
 	s.State, s.Connected, s.waited, s.Why = state, connected, waited, why
@@ -87,7 +88,7 @@ func (s LiveSite) Row() string {
 const (
 	notYet    = "has not been connected"
 	connected = "is connected"
-	silent    = "is connected, and its message is waited for"
+	silent    = "is connected, and has not answered"
 	missing   = "is missing"
 	parted    = "is not connected: the run has ended"
 )
@@ -208,6 +209,16 @@ func whyOf(e train.Event, r int) string {
 	return why
 }
 
+// step begins a step, for which the sites connect anew.
+func (s *LiveState) step(name string, now time.Time) {
+	s.version, s.Last, s.Step, s.waiting = s.version+1, now, name, true
+	s.Result, s.Round = train.Result{}, train.Event{}
+	for r := range s.Sites {
+		s.Sites[r].become(notYet, false, true, "", now)
+	}
+	s.say(now, false, name)
+}
+
 // say keeps a note; of the same text again only the newest time.
 func (s *LiveState) say(now time.Time, warning bool, text string) {
 	if n := len(s.Notes); n > 0 && s.Notes[n-1].Text == text {
@@ -242,6 +253,14 @@ func (s *LiveState) now() LiveState {
 
 // Sentence describes the state in words.
 func (s *LiveState) Sentence() string {
+	if s.Step == "" || s.over {
+		return s.doing()
+	}
+	return s.Step + ". " + s.doing()
+}
+
+// doing describes what goes on in the step.
+func (s *LiveState) doing() string {
 	switch {
 	case s.fault != "":
 		return "The run has failed: " + s.fault
@@ -253,10 +272,14 @@ func (s *LiveState) Sentence() string {
 		return fmt.Sprintf("Training %s: %d of at most %d rounds are done.%s", s.Round.StageName, s.Round.Done,
 			s.Round.Total, s.awaited(" Waiting for a message from "))
 	}
-	return "Training has begun." + s.awaited(" Waiting for a message from ")
+	begun := "Training has begun."
+	if s.Step != "" {
+		begun = "All sites are connected."
+	}
+	return begun + s.awaited(" Waiting for a message from ")
 }
 
-// awaited describes, behind a verb, for whom this site waits since when; empty: for nobody.
+// awaited describes, behind a verb, for whom this site waits since when (empty = for nobody).
 func (s *LiveState) awaited(verb string) string {
 	var names []string
 	for _, one := range s.Sites {

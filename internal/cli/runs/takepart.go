@@ -57,6 +57,7 @@ type taking struct {
 	watch *cli.Watch
 	cmd   *cobra.Command
 	text  io.Writer
+	live  *federation.Live // of all steps (nil = none)
 	yes   bool
 }
 
@@ -112,7 +113,7 @@ func (t *taking) keep() error {
 	return disk.WriteFile(disk.OS{}, t.journalPath(), 0o600, append(text, '\n'))
 }
 
-func (t *taking) run(ctx context.Context) error {
+func (t *taking) run(ctx context.Context) (err error) {
 	if err := t.open(); err != nil {
 		return err
 	}
@@ -120,6 +121,13 @@ func (t *taking) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if t.live, err = (federation.HTTP{Address: t.file.HTTP}).Start(federation.About{Dataset: "take-part",
+		Method: t.plan.Method, Sites: t.plan.Names(), Rank: t.rank, Audit: t.match.Site.Gate.Audit}, report.Pages{},
+		t.watch.Log); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, t.live.End(err)) }()
+	t.match.Site.OnEvent = t.live.Over(t.match.Site.OnEvent)
 	until := time.Time{} // for how long to try again after the first failure of another site
 	for {
 		err := t.step(ctx, own)
@@ -323,7 +331,7 @@ func (t *taking) step(ctx context.Context, own *opened) error {
 		}
 	}
 	part := federation.Part{Shard: filepath.Join(t.at("part"), fmt.Sprintf("part-%d", t.rank)),
-		State: t.at("checkpoints"), Out: t.out(t.Run), HTTP: federation.HTTP{Address: t.file.HTTP}}
+		State: t.at("checkpoints"), Out: t.out(t.Run), Page: t.live}
 	if t.Warm {
 		part.Init = t.model(t.Last)
 		if !t.match.Splits() {
@@ -381,6 +389,7 @@ type standing struct {
 // meet compares where the sites are, and makes the parts unless all have them. It reports whether nothing is left to
 // do.
 func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err error) {
+	t.live.Step("Step 1 of 2, matching tables")
 	site := t.match.Site.Site
 	err = disclosure.Meet(ctx, *t.plan, site, "take part", func(ctx context.Context, m *session.Session) error {
 		all, err := t.compare(ctx, m.Group)
