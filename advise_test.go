@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/rng"
 )
 
@@ -45,7 +46,7 @@ func TestAdvice(t *testing.T) {
 		{"method: full-batch; peers: 1", &bare, ""},
 	} {
 		p := read(t, strings.ReplaceAll(c.given, "; ", "\n"))
-		if p.Peers == Auto {
+		if p.Peers == plan.AutoPeers {
 			p.Peers = 3
 		}
 		shards, err := Split(c.g, p)

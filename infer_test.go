@@ -30,7 +30,7 @@ func together(t *testing.T, r *Result, shards []*shard.Shard) ([]*infer.Answer, 
 		t.Fatal(err)
 	}
 	all, sent := make([]*infer.Answer, len(shards)), make([]comm.Counts, len(shards))
-	err = Groups(t.Context(), r.Plan, len(shards), func(ctx context.Context, g *comm.Group) (err error) {
+	err = disclosure.Groups(t.Context(), r.Plan, len(shards), func(ctx context.Context, g *comm.Group) (err error) {
 		all[g.Rank()], err = infer.Run(ctx, config, r.Model, shards[g.Rank()], g, g)
 		sent[g.Rank()] = g.Bytes()
 		return err

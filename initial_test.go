@@ -112,7 +112,7 @@ func TestInitRefused(t *testing.T) {
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Hidden = 16 }, "model.layers[0].out must be 16 (got 12)"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Model = "sage" }, "model.layers[0].conv must be sage (got gcn)"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Layers = 3 }, "model.layers must have 3 entries (got 2)"},
-		{func(l *Local, _ *Result) { l.Init = nil }, "must be given (--init)"},
+		{func(l *Local, _ *Result) { l.Init = nil }, "must be given"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = "" }, "the plan must name the model file"},
 		{func(l *Local, _ *Result) { l.Plan.Gradient().Init = strings.Repeat("0", 64) },
 			"must have SHA-256 000000"},

@@ -1,33 +1,51 @@
 package heddle
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
 	"math"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Site is what one site decides for itself in a run on several machines.
+// Site is what one site decides for itself in a run on several machines. Session describes what they have in common.
 type Site struct {
-	session.Site
-	Embed   bool                // whether the result has hidden rows
-	Init    *Initial            // what training starts from; nil unless the plan's Init names it
-	OnModel func(*Result) error // called once, when the model is final but others may need this peer; may be nil
+	Identity identity.Identity // of the member that this site is
+	Shard    *shard.Shard      // its part of the graph
+	State    string            // directory of checkpoints (empty = none are kept)
+	Network  session.Network   // how it reaches the others (zero = over libp2p, at the plan's addresses)
+	Wait     time.Duration     // how long to wait for all peers at the start (0 = 10 minutes)
+	Rejoin   time.Duration     // how long to wait for failed peers (0 = a failure ends the run)
+	Gate     session.Gate      // files that decide whether it takes part, and its logs (zero = anything goes)
+	Phones   *p2p.LeafService  // for leaves whose shares this site collects (nil = it collects none)
+	Init     *Initial          // what training starts from; nil unless the plan's Init names it
+	Embed    bool              // whether the result has hidden rows
+
+	// OnModel is called when the model is final, and others may still need this peer; may be nil.
+	OnModel func(*Result) error
+	// OnEvent receives the events one at a time. The run, and with it the other sites, waits until it returns: Events
+	// passes them on without that. May be nil.
+	OnEvent func(Event)
+}
+
+// Session returns s without what only this package reads.
+func (s Site) Session() session.Site {
+	return session.Site{Identity: s.Identity, Shard: s.Shard, State: s.State, Network: s.Network, Wait: s.Wait,
+		Rejoin: s.Rejoin, Gate: s.Gate, Phones: s.Phones, OnEvent: s.OnEvent}
 }
 
 // Join takes part, as one of p's members, in a run on several machines, and returns when the model is final. The
@@ -40,6 +58,7 @@ type Site struct {
 // If a plan has several Runs, the result is the run that validates best. Their checkpoints are in directories seed-N of
 // Site.State. Site.OnModel is called for each run that validates better than those before it.
 func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
+	p = forJoin(p)
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil {
 		return nil, input(err)
@@ -51,7 +70,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.Attend(ctx, t, func(ctx context.Context, at *session.Session) (err error) {
+	err = s.Session().Attend(ctx, t, func(ctx context.Context, at *session.Session) (err error) {
 		for _, advice := range disclosure.Advice(p, s.Shard) {
 			at.Warn("%s", advice)
 		}
@@ -61,6 +80,12 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 		return err
 	})
 	return result, err
+}
+
+// forJoin returns p without what only Split and Train read: the plan of the parts is the plan of the run.
+func forJoin(p Plan) Plan {
+	p.Peers, p.Policy, p.Transport, p.Link = plan.AutoPeers, "auto", "libp2p", ""
+	return p
 }
 
 // runs trains by each of the plan's seeds, one after the other, and returns the run that validates best; without
@@ -113,20 +138,22 @@ func (r *Result) ahead(best *Result) bool {
 	return best == nil || r.Metric.Gain(r.Val, best.Val) > 0 || math.IsNaN(best.Val) && !math.IsNaN(r.Val)
 }
 
-// JoinGraph takes part as Join does, with a graph of the site's own nodes that no edge connects to nodes of other
-// sites, as on phones; all members of p call it, instead of heddle match. Before they train they exchange how many
-// nodes each has, and a digest of its part. All graphs must have as many features and the same classes.
+// JoinGraph takes part as Join does, with a graph of the site's own nodes; all members of p call it, instead of heddle
+// match. Before they train they exchange how many nodes each has, and a digest of its part. All graphs must have as many
+// features and the same classes. If edges connect nodes of different sites, each site lists its own in outside, which at
+// a site without one must be empty and not nil; shard.Connect describes what the others learn. On phones there are none.
 //
 // dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs only to this
 // run: JoinGraph with the same dir, in this process or another, continues with that part; g may be nil. s.Shard and
 // s.State are not read.
 //
 // If p has leaves, and does not list this peer, it takes part as a leaf: it sends shares of its part of each sum to the
-// sites, shows them s.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps the
-// name that identifies it to them in this run, and g must be given each time: JoinGraph with the same dir fetches the
+// sites, shows them s.Gate.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps
+// the name that identifies it to them in this run, and g must be given each time: JoinGraph with the same dir fetches the
 // sums that it has missed and goes on; a sum that closed without it stays without it. The error wraps
 // leaf.ErrNotAdmitted if a site turns it away.
-func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) (*Result, error) {
+func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string,
+	outside ...shard.Outside) (*Result, error) {
 	rank, err := p.Rank(s.Identity.PeerID())
 	if err != nil && p.ClassMeans.Leaves > 0 {
 		return s.joinLeaf(ctx, p, g, dir)
@@ -135,10 +162,10 @@ func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) 
 		return nil, input(err)
 	}
 	s.State = filepath.Join(dir, "state")
-	parts, until := filepath.Join(dir, "graph"), time.Now().Add(s.Wait)
+	parts, until := filepath.Join(dir, "graph"), time.Now().Add(cmp.Or(s.Wait, session.DefaultWait))
 	for {
-		r, err := s.joinGraph(ctx, p, g, rank, parts)
-		if err == nil || ctx.Err() != nil || !otherStep(err) || time.Now().After(until) {
+		r, err := s.joinGraph(ctx, p, g, outside, rank, parts)
+		if err == nil || ctx.Err() != nil || !disclosure.OtherStep(err) || time.Now().After(until) {
 			return r, err
 		}
 		// Some members exchange numbers of nodes, while others did and train. A member of the former without a
@@ -163,21 +190,13 @@ func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string) 
 // stepRetry is how long a member waits for others that are at another step of JoinGraph.
 const stepRetry = 500 * time.Millisecond
 
-// gathering is a line of what members exchange when they connect to gather, and not when they train.
-const gathering = "step: gather\n"
-
-// otherStep reports whether some members gather while others train.
-func otherStep(err error) bool {
-	var m *p2p.MemberMismatchError
-	return errors.As(err, &m) && strings.HasSuffix(m.OurPlan, gathering) != strings.HasSuffix(m.PeerPlan, gathering)
-}
-
 // joinGraph gathers, unless parts has this site's part, and trains.
-func (s Site) joinGraph(ctx context.Context, p Plan, g *graph.Graph, rank int, parts string) (*Result, error) {
+func (s Site) joinGraph(ctx context.Context, p Plan, g *graph.Graph, outside []shard.Outside, rank int,
+	parts string) (*Result, error) {
 	path := filepath.Join(parts, fmt.Sprintf("part-%d", rank))
 	own, closer, err := shard.ReadShard(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := s.gather(ctx, p, g, rank, parts); err != nil {
+		if err := disclosure.Gather(ctx, p, s.Session(), g, outside, rank, parts); err != nil {
 			return nil, err
 		}
 		own, closer, err = shard.ReadShard(path)
@@ -190,47 +209,9 @@ func (s Site) joinGraph(ctx context.Context, p Plan, g *graph.Graph, rank int, p
 	return r, errors.Join(err, closer.Close())
 }
 
-// gather writes the site's part of the graph of all members into dir.
-func (s Site) gather(ctx context.Context, p Plan, g *graph.Graph, rank int, dir string) error {
-	if g == nil {
-		return input(errors.New("a run that begins needs a graph"))
-	}
-	if err := g.Valid(); err != nil {
-		return input(err)
-	}
-	own := shard.Whole(g)
-	own.Rank, own.Parts, own.HaloPtr, own.Boundary = rank, len(p.Members), make([]int, len(p.Members)+1),
-		make([][]int32, len(p.Members))
-	for q := range own.HaloPtr {
-		own.HaloPtr[q] = own.Owned
-	}
-	for q := range own.Boundary {
-		own.Boundary[q] = []int32{}
-	}
-	text := p.Agreed() + gathering
-	s.Shard = nil
-	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), PlanText: text}
-	return disclosure.MeetAs(ctx, p, s.Site, "gather", hello, nil, func(ctx context.Context,
-		at *session.Session) error {
-		step := 0
-		tell := func(b []byte) ([][]byte, error) {
-			r, err := at.Group.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Step: step, Kind: "gather"}, Meta: b})
-			step++
-			return r.Meta, err
-		}
-		if err := shard.Number(own, p.Names(), tell); err != nil {
-			return err
-		}
-		if _, err := shard.WriteOwn(dir, own, shard.Meta{Policy: "by-column", Sites: p.Names()}, tell); err != nil {
-			return err
-		}
-		return at.Group.Barrier(ctx) // nobody leaves before all have what they need
-	})
-}
-
 // joinLeaf is JoinGraph for a leaf. dir keeps the name that identifies it to the sites in this run, and nothing else.
 func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) (*Result, error) {
-	if g == nil {
+	if p = forJoin(p); g == nil {
 		return nil, input(errors.New("a leaf needs a graph"))
 	}
 	if err := errors.Join(disclosure.CheckMembers(p), p.Only("join"), g.Valid()); err != nil {
@@ -241,7 +222,7 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 	if ids == nil {
 		ids = make([]string, own.Owned)
 	}
-	at, err := s.Phone(disclosure.TermsOf(p, 0, 0, nil), dir, ids)
+	at, err := s.Session().Phone(disclosure.TermsOf(p, 0, 0, nil), dir, ids)
 	if err != nil {
 		return nil, err
 	}

@@ -13,9 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
-	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
-	"github.com/heddle-gnn/heddle/internal/privacy/dp"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
@@ -33,8 +32,9 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 }
 
 // Split returns the parts of g by rank, as p's Policy, Peers and Seed determine them; one part is
-// all of g. Nodes without features get a one-hot column each, so that the first layer learns a row
-// for each node. Errors are of type *InputError.
+// all of g. The plan may have members for Join: then there is a part for each, by their order, unless Peers says
+// otherwise. Nodes without features get a one-hot column each, so that the first layer learns a row for each node.
+// Errors are of type *InputError.
 func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	if g == nil {
 		return nil, input(errNoGraph)
@@ -49,11 +49,14 @@ func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	}
 	g = g.Numbered()
 	parts := p.Peers
-	if parts == Auto {
+	switch {
+	case parts != plan.AutoPeers:
+	case len(p.Members) > 0:
+		parts = len(p.Members)
+	case p.Policy == "by-column":
+		parts = 0 // as many as sites
+	default:
 		parts = 4
-		if p.Policy == "by-column" {
-			parts = 0 // as many as sites
-		}
 	}
 	if parts == 1 {
 		return []*shard.Shard{shard.Whole(g)}, nil
@@ -69,7 +72,7 @@ var errNoGraph = errors.New("there must be a graph (got nil)")
 
 // applies returns an error if m or g is nil, or g is not sound.
 func applies(m *nn.Model, g *graph.Graph) error {
-	if err := m.Whole(); err != nil || g == nil {
+	if err := cmp.Or(kernels.Choice(), m.Whole()); err != nil || g == nil {
 		return cmp.Or(err, errNoGraph)
 	}
 	whole := *g
@@ -86,9 +89,10 @@ type Local struct {
 	Init    *Initial       // what training starts from; nil unless Plan.Init names it
 	Embed   bool           // whether the result has hidden rows
 	State   string         // directory of checkpoints, from which the run continues (empty = none are kept)
-	OnEvent func(Event)    // receives the events of peer 0, one at a time; may be nil
-	Last    func() bool    // asked after a round's event: whether it is the last, of its layer if layers have rounds; may be nil
-	Ledger  dp.Ledger      // of what runs spent of the shards' edges; without Path none is kept
+	OnEvent func(Event)    // receives the events of peer 0, one at a time, and the run waits meanwhile; may be nil
+	// Last is asked after a round's event whether it is the last, of its layer if layers have rounds; may be nil.
+	Last   func() bool
+	Ledger session.Ledger // of what runs spent of the shards' edges; without Path none is kept
 }
 
 // Train trains with a peer for each shard. Peer r keeps its checkpoints in directory peer-r of
@@ -110,7 +114,7 @@ func (l Local) Train(ctx context.Context) (*Result, error) {
 
 // fault returns what is wrong with the plan or the shards; nil = nothing.
 func (l Local) fault() error {
-	if err := shard.Sound(l.Shards...); err != nil {
+	if err := cmp.Or(kernels.Choice(), shard.Sound(l.Shards...)); err != nil {
 		return err
 	}
 	return errors.Join(l.Plan.Check(l.Shards), l.Plan.Only("train"), l.Init.checkPlan(l.Plan, l.Shards[0]))
@@ -119,12 +123,9 @@ func (l Local) fault() error {
 // train is Train, without faults.
 func (l Local) train(ctx context.Context) (*Result, error) {
 	p, size := l.Plan, len(l.Shards)
-	network, err := netsim.ParseLink(p.Link, size)
-	if err != nil {
-		return nil, input(err)
-	}
 	all := make([]session.Terms, size)
 	for r, own := range l.Shards {
+		var err error
 		if all[r], err = disclosure.TrainingTerms(p, r, own); err != nil {
 			return nil, err
 		}
@@ -144,7 +145,8 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	if l.Last != nil {
 		ends = session.LocalEnds(size, l.Last)
 	}
-	err = session.Local(ctx, network, loopback(p), all, func(ctx context.Context, at *session.Session) (err error) {
+	err = session.Local(ctx, p.Link, disclosure.Loopback(p), all, func(ctx context.Context,
+		at *session.Session) (err error) {
 		r, state := at.Rank, ""
 		if l.State != "" {
 			state = l.stateOf(r)
@@ -168,7 +170,7 @@ func (l Local) train(ctx context.Context) (*Result, error) {
 	for _, r := range results[1:] {
 		sum.Seconds, sum.Waited = max(sum.Seconds, r.Seconds), max(sum.Waited, r.Waited)
 		sum.add(r)
-		sum.Load = netsim.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips),
+		sum.Load = comm.Load{Busy: max(sum.Load.Busy, r.Load.Busy), Trips: max(sum.Load.Trips, r.Load.Trips),
 			Bytes: max(sum.Load.Bytes, r.Load.Bytes)}
 	}
 	sum.exact()
@@ -193,33 +195,4 @@ func (l Local) Interrupted() (bool, error) {
 		}
 	}
 	return false, nil
-}
-
-// loopback returns where peers of one process listen, nil if they are connected in memory.
-func loopback(p Plan) []string {
-	if p.Transport == "memory" {
-		return nil
-	}
-	return plan.Addresses(p.Carrier, "/ip4/127.0.0.1", 0)
-}
-
-// Groups connects size peers of this process, in memory or over loopback according to p's Transport, and calls do for
-// each with its group, all at the same time. The first error ends ctx for all.
-func Groups(ctx context.Context, p Plan, size int, do func(context.Context, *comm.Group) error) error {
-	network, err := netsim.ParseLink(p.Link, size)
-	if err != nil {
-		return input(err)
-	}
-	all := make([]session.Terms, size)
-	for r := range all {
-		all[r] = session.Terms{Carrier: p.Carrier, Seed: p.Seed}
-	}
-	return session.Local(ctx, network, loopback(p), all, func(ctx context.Context, at *session.Session) error {
-		return at.Once(ctx, func(ctx context.Context) error {
-			if err := do(ctx, at.Group); err != nil {
-				return err
-			}
-			return at.Group.Barrier(ctx) // nobody leaves before all have what they need
-		})
-	})
 }

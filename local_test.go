@@ -33,7 +33,7 @@ func TestSitesAreThePeers(t *testing.T) {
 		wantKind   train.EventKind // empty: nothing is said
 		wantText   string
 	}{
-		{name: "nothing asked", policy: "auto", peers: heddle.Auto, wantPolicy: "by-column", wantParts: sites,
+		{name: "nothing asked", policy: "auto", peers: plan.AutoPeers, wantPolicy: "by-column", wantParts: sites,
 			wantKind: train.Note, wantText: "each of the 3 sites"},
 		{name: "as many peers", policy: "auto", peers: sites, wantPolicy: "by-column", wantParts: sites,
 			wantKind: train.Note, wantText: "policy by-column"},
@@ -43,7 +43,7 @@ func TestSitesAreThePeers(t *testing.T) {
 		{name: "one peer", policy: "auto", peers: 1, wantPolicy: "random", wantParts: 1},
 		{name: "one peer of a cluster", method: plan.FullBatch, policy: "auto", peers: 1, wantPolicy: "multilevel",
 			wantParts: 1},
-		{name: "no sites", policy: "auto", peers: heddle.Auto, plain: true, wantPolicy: "random", wantParts: 4},
+		{name: "no sites", policy: "auto", peers: plan.AutoPeers, plain: true, wantPolicy: "random", wantParts: 4},
 	} {
 		p := heddle.Defaults(c.method, "")
 		if p.Policy != "auto" {

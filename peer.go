@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
-	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/infer"
 	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/internal/train/links"
@@ -146,7 +145,7 @@ func (p *peer) norm(ctx context.Context, s *session.Session) (string, error) {
 	}
 	if norm != "none" {
 		s.Note(Event{Kind: train.Note, Text: "each node's features are divided by their Euclidean length, since no " +
-			"value is below 0 and most are 0 (--row-norm sets another norm)"})
+			"value is below 0 and most are 0 (row_norm sets another)"})
 	}
 	return norm, s.Checkpoints.KeepNote(note, []byte(norm))
 }
@@ -191,7 +190,7 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 	r.Peers = []Traffic{{Name: p.name, Counts: r.Sent, Wire: u.Wire, Messages: u.Messages}}
 	took := time.Duration(u.Seconds * float64(time.Second))
 	r.Seconds, r.Waited, r.Load = u.Seconds, u.Waited.Seconds(),
-		netsim.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
+		comm.Load{Busy: max(0, took-u.Waited), Trips: u.Trips, Bytes: u.Sent.Total()}
 	return r, nil
 }
 
@@ -240,7 +239,7 @@ func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 	case p.Gradient().Init == "":
 		return nil
 	case i == nil:
-		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given (--init)",
+		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given",
 			p.Gradient().Init)
 	}
 	if err := i.Model.Whole(); err != nil {

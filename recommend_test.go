@@ -83,7 +83,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 		t.Fatal(err)
 	}
 	all, sent := make([][]links.NewLink, len(shards)), make([]comm.Counts, len(shards))
-	err = Groups(t.Context(), p, len(shards), func(ctx context.Context, group *comm.Group) error {
+	err = disclosure.Groups(t.Context(), p, len(shards), func(ctx context.Context, group *comm.Group) error {
 		own := shards[group.Rank()]
 		by, err := p.Links(own)
 		if err != nil {

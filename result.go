@@ -8,7 +8,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/internal/train/links"
@@ -19,10 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
-
-// Event reports what happened in a run: the end of a round or a stage, a failure, a warning.
-// Progress bars, logs, reports and audit logs subscribe to the same events.
-type Event = train.Event
 
 // Result is the outcome of a run. Metrics are over the nodes of all peers.
 type Result struct {
@@ -57,10 +52,10 @@ type Result struct {
 	// Links are the ranks of held-out links; nil if nodes have labels, or this process has not ranked them.
 	Links *links.Ranked
 
-	Peers   []Traffic     // of this process, by rank
-	Members []string      // names of all peers by rank (nil = they have none)
-	Load    netsim.Load   // largest load of any peer of this process on the network
-	Link    *netsim.Table // network that was simulated (nil = none)
+	Peers   []Traffic // of this process, by rank
+	Members []string  // names of all peers by rank (nil = they have none)
+	Load    comm.Load // largest load of any peer of this process on the network
+	Link    string    // network that was simulated (empty = none)
 
 	Sums    plan.SumTerms // who sees what of the sums over the peers
 	Privacy *dp.Statement // what the run kept private, and how (nil = nothing)
@@ -117,9 +112,6 @@ func (r *Result) Validated() float64 {
 
 // Save writes the model to a file that modelfile.Read and heddle predict read.
 func (r *Result) Save(path string) error { return modelfile.Write(path, r.Model, r.Card) }
-
-// InputError is a fault of the plan or of the data, which only a change of them removes.
-type InputError = train.InputError
 
 // input marks err as a fault of what was given; nil stays nil.
 func input(err error) error { return train.Input(err) }

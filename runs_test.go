@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/rng"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -82,7 +81,7 @@ type joined struct {
 func newJoined(t *testing.T, l Local) *joined {
 	t.Helper()
 	j := &joined{plan: l.Plan}
-	j.plan.Peers, j.plan.Transport, j.plan.Policy = Auto, "libp2p", "auto"
+	j.plan.Peers, j.plan.Transport, j.plan.Policy = plan.AutoPeers, "libp2p", "auto"
 	var members []string
 	for r, own := range l.Shards {
 		id, err := identity.New()
@@ -91,8 +90,8 @@ func newJoined(t *testing.T, l Local) *joined {
 		}
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
 		j.sites = append(j.sites,
-			Site{Site: session.Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute,
-				State: filepath.Join(t.TempDir(), fmt.Sprint(r))}})
+			Site{Identity: id, Shard: own, Wait: time.Minute, Rejoin: time.Minute,
+				State: filepath.Join(t.TempDir(), fmt.Sprint(r))})
 	}
 	if err := j.plan.AddMembers(members, testenv.FreePorts(t, len(members))); err != nil {
 		t.Fatal(err)

@@ -144,7 +144,7 @@ func TestHeldToTheList(t *testing.T) {
 	} {
 		for _, listen := range [][]string{nil, {"/ip4/127.0.0.1/udp/0/quic-v1"}} {
 			sent := make([]int64, 2)
-			err := session.Local(t.Context(), nil, listen, terms, func(ctx context.Context, s *session.Session) error {
+			err := session.Local(t.Context(), "", listen, terms, func(ctx context.Context, s *session.Session) error {
 				return s.Once(ctx, func(ctx context.Context) error {
 					err := send(ctx, s)
 					sent[s.Rank] = s.Group.Bytes().Total()

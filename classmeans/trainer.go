@@ -254,7 +254,7 @@ func (t *Trainer) smallClasses() error {
 	}
 	need := fmt.Sprintf("must have %d training nodes (min_class) for class means", t.config.MinClass)
 	const waysOut = "label more nodes, lower min_class in the plan and in the policy of every site, " +
-		"or choose another method by name (--method layer-wise)"
+		"or choose another method by name (method layer-wise)"
 	if small > 0 && t.config.numbers() {
 		return &LabelError{fmt.Errorf("the target %s (got %g): %s", need, t.Labels.Labelled, waysOut)}
 	}

@@ -38,6 +38,13 @@ type Group struct {
 	err error // the first error: what every later call returns
 }
 
+// Load is what a run needs of its network.
+type Load struct {
+	Busy  time.Duration // of computation: what it takes without any network
+	Trips int64         // messages that follow one another
+	Bytes int64         // sent by the peer that sends most
+}
+
 // Counts is how many bytes one member has sent: the payload under its operation's class, frame headers under Control.
 type Counts struct {
 	Halo    int64 `json:"halo"`

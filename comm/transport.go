@@ -40,6 +40,17 @@ func (e *PeerError) Error() string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
+// WaitError is that members did not come before the wait for them was over.
+type WaitError struct {
+	Missing []string // their names
+	Err     error    // what is known of each, and why the wait ended
+}
+
+func (e *WaitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *WaitError) Unwrap() error { return e.Err }
+
 // Door is a class of bytes that leave a peer. There are two for data, and control for what carries none.
 type Door uint8
 

@@ -357,12 +357,11 @@ func (d *Device) session(r *run) error {
 	if err := os.MkdirAll(d.place(""), 0o700); err != nil {
 		return err
 	}
-	site := heddle.Site{Site: session.Site{Identity: d.id, Listen: d.config.listen, LAN: d.config.lan, Interfaces: at,
-		Wait: d.config.wait, Rejoin: d.config.wait, Evidence: d.config.evidence,
-		OnEvent: func(e heddle.Event) { d.heard(r, e) }},
-		OnModel: d.keep}
-	if d.config.lan && len(site.Listen) == 0 {
-		site.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
+	site := heddle.Site{Identity: d.id, Wait: d.config.wait, Rejoin: d.config.wait, OnModel: d.keep,
+		Network: session.Network{Listen: d.config.listen, LAN: d.config.lan, Interfaces: at},
+		Gate:    session.Gate{Evidence: d.config.evidence}, OnEvent: func(e heddle.Event) { d.heard(r, e) }}
+	if d.config.lan && len(site.Network.Listen) == 0 {
+		site.Network.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
 	}
 	if _, err := heddle.JoinGraph(ctx, *d.plan, site, own, d.place("")); err != nil {
 		if cause := context.Cause(ctx); cause != nil {

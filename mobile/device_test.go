@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/rng"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 func TestMain(m *testing.M) {
@@ -166,7 +165,7 @@ func newFederation(t *testing.T, settings string) *federation {
 		t.Fatal(err)
 	}
 	f.plan, f.parsed = []byte(text), *p
-	f.site = heddle.Site{Site: session.Site{Identity: id, Wait: patience, Rejoin: patience}}
+	f.site = heddle.Site{Identity: id, Wait: patience, Rejoin: patience}
 	f.own = contacts(t, 2, 400)
 	return f
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // sites are two that collect shares of phones which nobody lists.
@@ -92,8 +91,8 @@ func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
 			g.IDs[i] = fmt.Sprintf("%s of site %d", g.IDs[i], r)
 		}
 		dir := t.TempDir()
-		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience, Rejoin: patience,
-			Phones: &p2p.LeafService{Stay: patience, Rules: s.rules}}}
+		site := heddle.Site{Identity: id, Wait: patience, Rejoin: patience,
+			Phones: &p2p.LeafService{Stay: patience, Rules: s.rules}}
 		all.Go(func() {
 			process, kill := context.WithCancel(ctx)
 			defer kill()

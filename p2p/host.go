@@ -8,10 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // The protocols a member speaks, each with a version: peers of different versions refuse each

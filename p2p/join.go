@@ -13,11 +13,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	mss "github.com/multiformats/go-multistream"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 const (
@@ -187,9 +189,10 @@ func (r *rendezvous) missing() (out []waited) {
 
 func (r *rendezvous) absent(cause error) error {
 	missing := r.missing()
-	why := make([]string, len(missing))
+	why, names := make([]string, len(missing)), make([]string, len(missing))
 	for i, p := range missing {
 		last := "did not answer"
+		names[i] = p.Name
 		switch {
 		case p.Last != nil:
 			last = p.Last.Error()
@@ -202,8 +205,8 @@ func (r *rendezvous) absent(cause error) error {
 		}
 		why[i] = fmt.Sprintf("peer %d (%s, %s): %s", p.Rank, p.Name, p.ID, last)
 	}
-	return fmt.Errorf("join: %w after %s waiting for %d of %d peers: %s",
-		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, strings.Join(why, "; "))
+	return &comm.WaitError{Missing: names, Err: fmt.Errorf("join: %w after %s waiting for %d of %d peers: %s",
+		cause, time.Since(r.start).Round(time.Millisecond), len(missing), len(r.members)-1, strings.Join(why, "; "))}
 }
 
 // end turns the rendezvous into a session, or undoes it.

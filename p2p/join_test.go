@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
+
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/libp2p/go-libp2p/core/network"
 )
 
 func within(t testing.TB, d time.Duration) context.Context {

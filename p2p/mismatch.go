@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
@@ -40,6 +41,15 @@ func (e *MemberMismatchError) Error() string {
 			e.Ours)
 	}
 	return fmt.Sprintf("%s has another %s: %s, %s is %s", who, e.Part, e.Peer, ours, e.Ours)
+}
+
+// As makes it a *comm.PeerError of the member that differs, too.
+func (e *MemberMismatchError) As(target any) bool {
+	to, ok := target.(**comm.PeerError)
+	if ok {
+		*to = &comm.PeerError{Rank: e.Rank, Name: e.Name, Op: "join", Err: e}
+	}
+	return ok
 }
 
 // The parts in which two members can differ.

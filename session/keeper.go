@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -92,7 +93,7 @@ func (k *keeper) enforce(plan, id string, now time.Time) error {
 			g.Policy, policy.Federation))
 	}
 	k.Policy = &policy
-	if err := g.InForce(policy.Federation).Update(file, "", now); err != nil {
+	if err := admission.Trusted(g.InForce(policy.Federation)).Update(file, "", now); err != nil {
 		return train.Input(fmt.Errorf("%s: %w", g.Roster, err))
 	}
 	errs := []error{k.terms.Request.Admitted(k.roster, now), k.terms.Request.Allowed(policy)}
@@ -119,17 +120,18 @@ func (k *keeper) members() node.Roster {
 
 // config is what the run, the policy and the site itself want of its host; the smallest limit of a rate is used.
 func (k *keeper) config(s Site) node.Config {
-	at := s.Listen
+	at := s.Network.Listen
 	if at == nil {
 		at = k.members().Members[k.terms.Rank].Addrs
 	}
-	limit := s.ReceiveLimit
+	limit := s.Network.ReceiveLimit
 	if k.Policy != nil && k.Policy.ReceiveLimit > 0 && (limit == 0 || k.Policy.ReceiveLimit < limit) {
 		limit = k.Policy.ReceiveLimit
 	}
 	return node.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier,
-		MaxPeers: len(k.terms.Members.Members), LAN: s.LAN, Interfaces: s.Interfaces, PeerTimeout: k.terms.PeerTimeout,
-		MaxRate: limit, Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
+		MaxPeers: len(k.terms.Members.Members), LAN: s.Network.LAN, Interfaces: s.Network.Interfaces,
+		PeerTimeout: k.terms.PeerTimeout,
+		MaxRate:     limit, Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 
 // openHost opens the site's host, and lets it follow the roster until ctx ends.
@@ -218,7 +220,8 @@ func (k *keeper) countRun() {
 	k.counted.Do(func() {
 		runs, numbers, err := k.terms.Request.Releases()
 		if err == nil {
-			err = k.gate.Runs(k.own).Ran(runs, numbers, admission.PlanFingerprint(k.gate.PlanText))
+			ledger := dp.Ledger{Path: k.gate.Runs(k.own), Data: shard.Edges(k.own)}
+			err = ledger.Ran(runs, numbers, admission.PlanFingerprint(k.gate.PlanText))
 		}
 		if err != nil {
 			k.Warn("heddle approve will not count this run: %v", err)
@@ -231,7 +234,7 @@ func (k *keeper) revoke(ctx context.Context, self string) {
 	if k.Policy == nil {
 		return
 	}
-	feed := admission.Feed{Path: k.gate.Roster, InForce: k.gate.InForce(k.roster.Federation),
+	feed := admission.Feed{Path: k.gate.Roster, InForce: admission.Trusted(k.gate.InForce(k.roster.Federation)),
 		Warn: func(text string) { k.Warn("%s", text) }}
 	gone := map[string]bool{}
 	feed.Follow(ctx, k.roster, func(r admission.Roster, now time.Time) {

@@ -58,12 +58,15 @@ func LocalEnds(size int, last func() bool) []train.Ends {
 }
 
 // Local makes the sessions of members that are all in this process, by their terms, which name no members, and calls do
-// for each, all at the same time. They are connected in memory, or over loopback at the addresses listen. The first
-// error ends ctx for all.
+// for each, all at the same time. They are connected in memory, or over loopback at the addresses listen; link, if not
+// empty, is a slower network that is simulated. The first error ends ctx for all.
 func Local(
-	ctx context.Context, link *netsim.Table, listen []string, all []Terms, do func(context.Context, *Session) error,
+	ctx context.Context, link string, listen []string, all []Terms, do func(context.Context, *Session) error,
 ) (err error) {
 	size := len(all)
+	if _, err := netsim.ParseLink(link, size); err != nil {
+		return train.Input(err)
+	}
 	memory := netsim.New(size, netsim.Config{})
 	sessions, hosts := make([]*Session, size), make([]*p2p.Host, size)
 	defer func() {

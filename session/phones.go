@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -211,7 +212,8 @@ func (s Site) Phone(t Terms, dir string, own []string) (_ *Session, err error) {
 	reducer := func(context.Context, *comm.Group) (comm.Reducer, error) {
 		return &leaf.Contributor{Agreement: t.Phones.Agreement, Token: p.token, Uplink: p, Known: p.known}, nil
 	}
-	return &Session{Names: t.names(), Wait: s.Wait, Rejoin: s.Wait, Meet: p.meet, Reducer: reducer, Event: p.event,
+	wait := cmp.Or(s.Wait, DefaultWait)
+	return &Session{Names: t.names(), Wait: wait, Rejoin: wait, Meet: p.meet, Reducer: reducer, Event: p.event,
 		phone: p}, nil
 }
 
@@ -245,12 +247,12 @@ func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
 		roster.Members, members = append(roster.Members, m), append(members, r)
 	}
 	sites, err := p2p.DialLeaf(ctx, node.Config{Identity: id, Transport: p.terms.Carrier, MaxPeers: agreed.Sites,
-		PeerTimeout: leafTimeout, Interfaces: p.Interfaces}, roster)
+		PeerTimeout: leafTimeout, Interfaces: p.Network.Interfaces}, roster)
 	if err != nil {
 		return nil, err
 	}
 	p.sent.Store(0)
-	if p.TransportUplink, p.known, err = leaf.Dial(ctx, sites, agreed, p.token, p.Evidence, p.ids); err != nil {
+	if p.TransportUplink, p.known, err = leaf.Dial(ctx, sites, agreed, p.token, p.Gate.Evidence, p.ids); err != nil {
 		sites.Close()
 		return nil, err
 	}

@@ -50,7 +50,7 @@ type Session struct {
 	Final func(*train.Trained, Usage) error // the model is final, and others may still need this peer; may be nil
 
 	Meet func(context.Context) (comm.Transport, error) // all members
-	Link *netsim.Table                                 // simulated slower network (nil = none)
+	Link string                                        // simulated slower network, as netsim takes it (empty = none)
 	Seed uint64                                        // of Link
 
 	// Reducer makes what sums over the members who are present (nil = the group does, in the clear).
@@ -137,8 +137,9 @@ func (s *Session) recoverable(err error) bool {
 			return false
 		}
 	}
+	_, differs := errors.AsType[*p2p.MemberMismatchError](err)
 	_, failed := errors.AsType[*comm.PeerError](err)
-	return failed && (s.Checkpoints != nil || s.phone != nil)
+	return failed && !differs && (s.Checkpoints != nil || s.phone != nil)
 }
 
 // patience returns how long the others are waited for after err, or why they are not: the first cause.
@@ -234,8 +235,12 @@ func (s *Session) connect(ctx context.Context) (err error) {
 	if s.phone != nil {
 		size = 1
 	}
-	if s.Link != nil {
-		over = netsim.Over(over, s.Rank, size, *s.Link, s.Seed)
+	link, err := netsim.ParseLink(s.Link, len(s.Names))
+	if err != nil {
+		return err
+	}
+	if link != nil {
+		over = netsim.Over(over, s.Rank, size, *link, s.Seed)
 	}
 	s.Group = comm.NewGroup(over, s.Rank, size)
 	s.Group.LimitSilence(s.Progress)

@@ -28,25 +28,37 @@ type Site struct {
 	Identity identity.Identity // of the member that this site is
 	Shard    *shard.Shard      // its part of the graph; a meeting without training does not need it
 	State    string            // directory of checkpoints (empty = none are kept)
+	Network  Network           // how it reaches the others (zero = over libp2p, at the plan's addresses)
+	Wait     time.Duration     // how long to wait for all peers at the start (0 = DefaultWait)
+	Rejoin   time.Duration     // how long to wait for failed peers (0 = a failure ends the run)
+	Gate     Gate
+	Phones   *p2p.LeafService  // for leaves whose shares this site collects (nil = it collects none)
+	OnEvent  func(train.Event) // receives the events one at a time, and delays the run while it takes; may be nil
+}
 
-	Listen       []string         // multiaddresses to listen on (nil = the plan's, or the roster's)
-	LAN          bool             // find peers on the local network by mDNS
-	Interfaces   []netip.Addr     // addresses of this machine, if the system lists none, as Android (nil = it is asked)
-	Wait         time.Duration    // how long to wait for all peers at the start
-	Rejoin       time.Duration    // how long to wait for failed peers (0 = a failure ends the run)
-	ReceiveLimit int64            // bytes per second from each other peer (0 = no limit)
-	Link         *netsim.Table    // simulated slower network (nil = none)
-	Evidence     []byte           // what a phone shows the sites; at most leaf.MostEvidence bytes
-	Phones       *p2p.LeafService // for leaves whose shares this site collects (nil = it collects none)
-	Ledger       dp.Ledger        // of what runs spent of this site's edges; without Path none is kept
+// DefaultWait is how long a site waits for the others unless it sets Wait.
+const DefaultWait = 10 * time.Minute
 
-	Gate    Gate
-	OnEvent func(train.Event) // receives the events one at a time; may be nil
+// Network is how a site reaches the other members.
+type Network struct {
+	Listen       []string     // multiaddresses to listen on (nil = the plan's, or the roster's)
+	LAN          bool         // find peers on the local network by mDNS
+	Interfaces   []netip.Addr // addresses of this machine, if the system lists none, as Android (nil = it is asked)
+	ReceiveLimit int64        // bytes per second from each other peer (0 = no limit)
+	Link         string       // simulated slower network, as heddle join --link takes it (empty = none)
+}
+
+// Ledger is a log file of what runs spent of the privacy of a site's edges.
+type Ledger struct {
+	Path           string  // (empty = none is kept)
+	Epsilon, Delta float64 // that all runs together must keep (0 = no limit)
 }
 
 // Gate names the files that decide whether a site takes part in a run. Roster, Policy and Approval are given together
 // or not at all.
 type Gate struct {
+	Ledger     Ledger // of what runs spend
+	Evidence   []byte // what a phone shows the sites to be admitted; at most 4 KiB
 	Roster     string // file of the federation's roster: peers that it does not list are refused
 	Trusted    string // file of the roster in force at this site
 	TrustedDir string // if Trusted is empty, directory with such a file for each federation
@@ -56,18 +68,14 @@ type Gate struct {
 	Audit      string // file of the log of runs and of what left this site (empty = none is kept)
 }
 
-// InForce returns the file of the roster of a federation that is in force at this site.
-func (g Gate) InForce(federation string) admission.Trusted {
-	if g.Trusted != "" {
-		return admission.Trusted(g.Trusted)
-	}
-	return admission.Trusted(filepath.Join(g.TrustedDir, federation+".json"))
+// InForce returns the path of the roster of a federation that is in force at this site.
+func (g Gate) InForce(federation string) string {
+	return cmp.Or(g.Trusted, filepath.Join(g.TrustedDir, federation+".json"))
 }
 
-// Runs returns the ledger of the runs, of all federations, that sent rows of own's table.
-func (g Gate) Runs(own *shard.Shard) dp.Ledger {
-	dir, data := cmp.Or(g.TrustedDir, filepath.Dir(g.Trusted)), shard.Edges(own)
-	return dp.Ledger{Path: filepath.Join(dir, "runs-"+data[:16]+".jsonl"), Data: data}
+// Runs returns the path of the ledger of the runs, of all federations, that sent rows of own's table.
+func (g Gate) Runs(own *shard.Shard) string {
+	return filepath.Join(cmp.Or(g.TrustedDir, filepath.Dir(g.Trusted)), "runs-"+shard.Edges(own)[:16]+".jsonl")
 }
 
 // Terms are what the members of a run agree on about their sessions, and this member's place among them.
@@ -127,6 +135,9 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 		return train.Input(err)
 	}
 	defer release()
+	if _, err := netsim.ParseLink(s.Network.Link, len(t.Members.Members)); err != nil {
+		return train.Input(err)
+	}
 	k, err := s.admit(t, time.Now())
 	defer func() {
 		if unmet(err) && (k == nil || !k.present) {
@@ -141,7 +152,7 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	if err != nil {
 		return train.Input(err)
 	}
-	spend, err := t.Spending(s.Ledger, len(held) > 0, s.Shard)
+	spend, err := t.Spending(s.Gate.Ledger, len(held) > 0, s.Shard)
 	if err != nil {
 		return err
 	}
@@ -158,9 +169,9 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 		return err
 	}
 	defer k.host.Close()
-	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: s.Wait, Rejoin: s.Rejoin,
-		Place: train.Place{Spend: spend}, Link: s.Link, Seed: t.Seed, Request: t.Request, Meet: k.meet,
-		Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
+	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: cmp.Or(s.Wait, DefaultWait),
+		Rejoin: s.Rejoin, Place: train.Place{Spend: spend}, Link: s.Network.Link, Seed: t.Seed,
+		Request: t.Request, Meet: k.meet, Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
 	phones, err := s.collects(t, at)
 	if err != nil {
 		return err
@@ -178,8 +189,7 @@ var errNoMember = errors.New("the roster does not list this site any more")
 // unmet reports whether err is a fault at home before this site met the others, which would wait for it.
 func unmet(err error) bool {
 	var peer *comm.PeerError
-	var plan *p2p.MemberMismatchError
-	known := errors.As(err, &peer) || errors.As(err, &plan) || errors.Is(err, comm.ErrRefused)
+	known := errors.As(err, &peer) || errors.Is(err, comm.ErrRefused)
 	return err != nil && !known && !errors.Is(err, context.DeadlineExceeded)
 }
 
@@ -209,10 +219,11 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 // Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford
 // is refused now, unless it continues from checkpoints: then it may have spent already, and is refused later if it has
 // not.
-func (t Terms) Spending(l dp.Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
+func (t Terms) Spending(of Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
+	l := dp.Ledger{Path: of.Path, Budget: dp.Guarantee{Epsilon: of.Epsilon, Delta: of.Delta}}
 	switch {
 	case l.Path == "" && l.Budget != (dp.Guarantee{}):
-		return nil, train.Input(errors.New("--privacy-budget needs --privacy-ledger FILE"))
+		return nil, train.Input(errors.New("a privacy budget needs a privacy ledger, which counts what runs spend"))
 	case l.Path == "" || t.Spends == nil && l.Budget == (dp.Guarantee{}):
 		return nil, nil
 	case t.Spends == nil:

@@ -18,7 +18,7 @@ func TestBoundsOfAHost(t *testing.T) {
 		{0, 0, 0}, {5000, 0, 5000}, {0, 7000, 7000}, {5000, 7000, 5000}, {9000, 7000, 7000},
 	} {
 		k := &keeper{Policy: &admission.Policy{ReceiveLimit: c.policy}, terms: terms}
-		got := k.config(Site{ReceiveLimit: c.site})
+		got := k.config(Site{Network: Network{ReceiveLimit: c.site}})
 		if got.MaxRate != c.want || got.PeerTimeout != 3*time.Second || got.Listen[0] != at {
 			t.Errorf("%+v: rate %d, timeout %v, listening on %v", c, got.MaxRate, got.PeerTimeout, got.Listen)
 		}

@@ -204,7 +204,7 @@ func (c LabelCounts) Metric(m eval.Metric, names []string) (chosen eval.Metric, 
 	if class, share := c.Rare(); share < rareShare {
 		l := graph.Labels{Names: names}
 		return "auc", fmt.Sprintf("the metric is AUC, not accuracy: always naming %s is right for %.1f %% of the "+
-			"training nodes, since %s is rare (--metric sets another)",
+			"training nodes, since %s is rare (metric sets another)",
 			l.Name(1-class), 100*(1-share), l.Name(class))
 	}
 	return "accuracy", ""

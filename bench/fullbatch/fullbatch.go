@@ -15,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/kernels/measure"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/plan"
@@ -242,7 +243,7 @@ func trainOne(ctx context.Context, p heddle.Plan, own *shard.Shard, group *comm.
 // inMemory trains with all workers in this process.
 func inMemory(ctx context.Context, s settings, p heddle.Plan, shards []*shard.Shard) (results []measured, err error) {
 	results = make([]measured, len(shards))
-	return results, heddle.Groups(ctx, p, len(shards), func(ctx context.Context, group *comm.Group) (err error) {
+	return results, disclosure.Groups(ctx, p, len(shards), func(ctx context.Context, group *comm.Group) (err error) {
 		r := group.Rank()
 		results[r], err = trainOne(ctx, p, shards[r], group, s.Late)
 		if r > 0 {

@@ -181,7 +181,7 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 	}
 	sites := p
 	if p.Peers == 1 { // on the data of the same sites
-		sites.Peers = heddle.Auto
+		sites.Peers = plan.AutoPeers
 	}
 	shards, err := heddle.Split(g, sites)
 	if err == nil && e.Labels > 0 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/plan"
 )
@@ -14,12 +13,12 @@ import (
 // planned is an experiment whose plan is what those flags say, with four random peers or the data
 // set's own sites.
 func planned(name, data, flags string) (experiment, error) {
-	plan, err := parse(strings.Fields(flags))
+	given, err := parse(strings.Fields(flags))
 	if err != nil {
 		return experiment{}, fmt.Errorf("%s: %w", name, err)
 	}
-	e := experiment{Name: name, Plan: *plan}
-	if e.Policy = "random"; e.Peers == heddle.Auto && e.Federated() {
+	e := experiment{Name: name, Plan: *given}
+	if e.Policy = "random"; e.Peers == plan.AutoPeers && e.Federated() {
 		e.Peers = 4
 	}
 	return e.onData(data), nil

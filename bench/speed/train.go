@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo"
 )
@@ -54,7 +55,7 @@ func (o options) train(ctx context.Context, data string) (f figures, err error) 
 		}
 		defer pprof.StopCPUProfile()
 	}
-	err = heddle.Groups(ctx, p, p.Peers, func(ctx context.Context, group *comm.Group) error {
+	err = disclosure.Groups(ctx, p, p.Peers, func(ctx context.Context, group *comm.Group) error {
 		start, own := time.Now(), shards[group.Rank()]
 		c, err := p.Layerwise(own)
 		if err != nil {

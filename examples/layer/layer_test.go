@@ -18,7 +18,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -97,7 +96,6 @@ func TestOwnLayerJoins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Peers, p.Transport, p.Policy = heddle.Auto, "libp2p", "auto"
 	var members []string
 	sites := make([]heddle.Site, 3)
 	for r := range sites {
@@ -106,8 +104,8 @@ func TestOwnLayerJoins(t *testing.T) {
 			t.Fatal(err)
 		}
 		members = append(members, fmt.Sprintf("site-%d=%s@127.0.0.1", r, id.PeerID()))
-		sites[r] = heddle.Site{Site: session.Site{Identity: id, Shard: shards[r], Wait: time.Minute,
-			Rejoin: time.Minute, State: filepath.Join(t.TempDir(), "state")}}
+		sites[r] = heddle.Site{Identity: id, Shard: shards[r], Wait: time.Minute,
+			Rejoin: time.Minute, State: filepath.Join(t.TempDir(), "state")}
 	}
 	if err := p.AddMembers(members, testenv.FreePorts(t, len(members))); err != nil {
 		t.Fatal(err)

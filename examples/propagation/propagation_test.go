@@ -33,7 +33,7 @@ func TestPropagation(t *testing.T) {
 	dir := t.TempDir()
 	run := func(listed propagation.Method, killed int) (all []*train.Trained, err error) {
 		all = make([]*train.Trained, 3)
-		err = session.Local(t.Context(), nil, nil, make([]session.Terms,
+		err = session.Local(t.Context(), "", nil, make([]session.Terms,
 			3), func(ctx context.Context, at *session.Session) error {
 			own := shards[at.Rank]
 			lists, err := listed.Messages(train.Members{Peers: 3, Nodes: own.Nodes, Train: own.Nodes})

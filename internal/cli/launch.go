@@ -39,8 +39,8 @@ func (l *LaunchFlags) Bind(f *pflag.FlagSet) {
 func (l LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Identity, rank int, err error) {
 	if l.Secret != "" {
 		own, rank, err = l.derive(site.Plan, p, os.Getenv)
-		if err == nil && site.Site.Listen == nil {
-			site.Site.Listen = everywhere(p.Members[rank].Addresses)
+		if err == nil && site.Site.Network.Listen == nil {
+			site.Site.Network.Listen = everywhere(p.Members[rank].Addresses)
 		}
 		return own, rank, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // ResultFile is the object of --json. Fields are added and never removed.
@@ -265,7 +266,7 @@ func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) erro
 }
 
 // PrintAll prints all runs, the figures of o and what they spent.
-func (out Output) PrintAll(w io.Writer, o *heddle.Result, shards []*shard.Shard, l dp.Ledger) error {
+func (out Output) PrintAll(w io.Writer, o *heddle.Result, shards []*shard.Shard, l session.Ledger) error {
 	if t := RunsTable(o.Metric, out.Runs); t != nil {
 		t.Print(w)
 		fmt.Fprintln(w, "the model and what follows are of the run that validates best")

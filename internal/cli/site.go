@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
@@ -92,7 +93,6 @@ func readPlan(path string, given map[string]string) (*heddle.Plan, []byte, error
 type SiteFlags struct {
 	Plan     string            // file
 	Identity string            // file of this peer's key
-	Link     string            // simulated slower network
 	Given    map[string]string // settings of this site by name, as flags give them
 	Site     heddle.Site
 }
@@ -101,7 +101,7 @@ type SiteFlags struct {
 func (s *SiteFlags) Bind(f *pflag.FlagSet, plan, wait string) {
 	f.StringVar(&s.Plan, "plan", "", plan)
 	f.StringVar(&s.Identity, "identity", DefaultIdentity(), "key file of this peer, made on first use")
-	f.StringSliceVar(&s.Site.Listen, "listen", nil, "multiaddresses to listen on (default: the plan's)")
+	f.StringSliceVar(&s.Site.Network.Listen, "listen", nil, "multiaddresses to listen on (default: the plan's)")
 	f.DurationVar(&s.Site.Wait, "wait", 10*time.Minute, wait)
 	Reads(f, "plan")
 }
@@ -132,7 +132,7 @@ func (s *SiteFlags) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identi
 	if s.Site.Identity, err = identify(p); err != nil {
 		return nil, 0, err
 	}
-	if s.Site.Link, err = netsim.ParseLink(s.Link, len(p.Members)); err != nil {
+	if _, err = netsim.ParseLink(s.Site.Network.Link, len(p.Members)); err != nil {
 		return nil, 0, err
 	}
 	rank, err := p.Rank(s.Site.Identity.PeerID())
@@ -144,17 +144,34 @@ func (s *SiteFlags) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identi
 }
 
 // BindLedger adds the flags of what runs may spend of a data set's privacy.
-func BindLedger(f *pflag.FlagSet, l *dp.Ledger) {
+func BindLedger(f *pflag.FlagSet, l *session.Ledger) {
 	f.StringVar(&l.Path, "privacy-ledger", "", "log file of the privacy that runs spent on this data set")
-	f.TextVar(&l.Budget, "privacy-budget", dp.Guarantee{}, "limit for all runs in the ledger, as epsilon,delta")
+	f.TextVar((*budget)(l), "privacy-budget", &budget{}, "limit for all runs in the ledger, as epsilon,delta")
+}
+
+// budget is the flag of a ledger's limit.
+type budget session.Ledger
+
+// MarshalText implements encoding.TextMarshaler.
+func (b *budget) MarshalText() ([]byte, error) {
+	return dp.Guarantee{Epsilon: b.Epsilon, Delta: b.Delta}.MarshalText()
+}
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (b *budget) UnmarshalText(text []byte) error {
+	var of dp.Guarantee
+	err := of.UnmarshalText(text)
+	b.Epsilon, b.Delta = of.Epsilon, of.Delta
+	return err
 }
 
 // printLedger prints what the runs so far have spent of the edges of parts, if there is a ledger.
-func printLedger(w io.Writer, l dp.Ledger, parts ...*shard.Shard) error {
-	if l.Path == "" {
+func printLedger(w io.Writer, of session.Ledger, parts ...*shard.Shard) error {
+	if of.Path == "" {
 		return nil
 	}
-	l.Data = shard.Edges(parts...)
+	l := dp.Ledger{Path: of.Path, Data: shard.Edges(parts...)}
+	l.Budget = dp.Guarantee{Epsilon: of.Epsilon, Delta: of.Delta}
 	spent, err := l.Spent()
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func predictions(o *heddle.Result) (all []prediction) {
 	for _, p := range netsim.Presets {
 		all = append(all, prediction{p.Name, p.Model.String(), p.Model.Predict(o.Load).Seconds()})
 	}
-	if ways := o.Link; ways != nil {
+	if ways, err := netsim.ParseTable(o.Link); o.Link != "" && err == nil {
 		name := "simulated here"
 		if len(ways.Pairs) > 0 {
 			name = "simulated here, the slowest pair"

@@ -24,7 +24,6 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // patience only guards against hanging.
@@ -145,7 +144,7 @@ func newFederation(t *testing.T, m machine, settings string) *federation {
 	if err := errors.Join(err, os.WriteFile(f.plan, []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	f.of, f.site = *p, heddle.Site{Site: session.Site{Identity: own, Wait: patience, Rejoin: patience}}
+	f.of, f.site = *p, heddle.Site{Identity: own, Wait: patience, Rejoin: patience}
 	return f
 }
 
@@ -283,14 +282,14 @@ func leaves(t *testing.T, programs ...machine) {
 	var sites sync.WaitGroup
 	errs := make([]error, len(ids))
 	for r, id := range ids {
-		site := heddle.Site{Site: session.Site{Identity: id, Wait: patience,
+		site := heddle.Site{Identity: id, Wait: patience,
 			Phones: &p2p.LeafService{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
 				Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
 					if string(evidence) != "spring" {
 						return leaf.Admission{}, errors.New("no invitation")
 					}
 					return leaf.Admission{Cohort: "app"}, nil
-				}}}}}
+				}}}}
 		g := people(t, 200)
 		sites.Go(func() { _, errs[r] = heddle.JoinGraph(ctx, *p, site, g, filepath.Join(dir, fmt.Sprint("site-", r))) })
 	}

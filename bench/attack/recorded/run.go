@@ -78,7 +78,7 @@ func (run *Run) train(ctx context.Context) error {
 	if err := p.Check(run.Shards); err != nil {
 		return err
 	}
-	return session.Local(ctx, nil, nil, make([]session.Terms,
+	return session.Local(ctx, "", nil, make([]session.Terms,
 		len(run.Shards)), func(ctx context.Context, at *session.Session) error {
 		if honest := at.Meet; run.Record != nil && at.Rank == run.Attacker {
 			at.Meet = func(ctx context.Context) (comm.Transport, error) {

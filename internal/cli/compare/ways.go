@@ -56,7 +56,7 @@ func pooledPlan(p heddle.Plan, model string) heddle.Plan {
 // byOnePeer returns p for one peer, without what only several need: from one peer nothing leaves,
 // so nothing is hidden from others.
 func byOnePeer(p heddle.Plan) heddle.Plan {
-	p.Peers, p.Federation().SecureSums, p.ClassMeans.Epsilon, p.Link = heddle.Auto, "auto", 0, ""
+	p.Peers, p.Federation().SecureSums, p.ClassMeans.Epsilon, p.Link = plan.AutoPeers, "auto", 0, ""
 	return p
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/session"
@@ -78,7 +79,9 @@ func (k *checking) showPage(ctx context.Context, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.before, err = (session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}).Runs(own).Spent(); err != nil {
+	ledger := dp.Ledger{Path: session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own),
+		Data: shard.Edges(own)}
+	if p.before, err = ledger.Spent(); err != nil {
 		return err
 	}
 	refused := k.judge(p, time.Now())
@@ -158,7 +161,7 @@ func (k *checking) judge(p *page, now time.Time) error {
 		return err
 	}
 	refused := say("policy", k.policy, k.policy+" allows it", p.Judge(*k.rules))
-	file := session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.InForce(k.rules.Federation)
+	file := inForce(k.trusted, k.rules.Federation)
 	held, err := file.Read()
 	switch {
 	case errors.Is(err, admission.ErrUnknownFederation):

@@ -166,7 +166,7 @@ func (a *Consent) Sign() error {
 		return nil
 	}
 	r, now := a.Roster.Body, time.Now()
-	if err := a.Gate.InForce(r.Federation).Update(a.Roster, r.Fingerprint(), now); err != nil {
+	if err := admission.Trusted(a.Gate.InForce(r.Federation)).Update(a.Roster, r.Fingerprint(), now); err != nil {
 		return cli.Invalidf("%s: %w", a.Gate.Roster, err)
 	}
 	plan, id := admission.PlanFingerprint(a.Gate.PlanText), a.Identity.PeerID()

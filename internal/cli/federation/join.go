@@ -83,15 +83,15 @@ peers, and --shard may be the whole partition.`,
 	f := c.Flags()
 	s.Bind(f, "plan of the run", "wait for the other peers")
 	s.BindGate(f)
-	cli.BindLedger(f, &s.Site.Ledger)
+	cli.BindLedger(f, &s.Site.Gate.Ledger)
 	f.StringVar(&s.shard, "shard", "", "this peer's part, or several with commas between")
 	f.StringVar(&s.init, "init", "", "model file from which the plan starts")
 	f.StringVar(&s.leaves, "leaves", "", "rules for the phones whose shares this peer collects")
 	cli.Reads(f, "shard", "init", "leaves")
 	f.StringVar(&s.Site.State, "state", "", "directory of checkpoints")
-	f.BoolVar(&s.Site.LAN, "lan", false, "search the local network by mDNS")
-	f.Int64Var(&s.Site.ReceiveLimit, "receive-limit", 0, "bytes a second received from each peer (0 = no limit)")
-	f.StringVar(&s.Link, "link", "", cli.LinkHelp)
+	f.BoolVar(&s.Site.Network.LAN, "lan", false, "search the local network by mDNS")
+	f.Int64Var(&s.Site.Network.ReceiveLimit, "receive-limit", 0, "bytes a second from each peer (0 = no limit)")
+	f.StringVar(&s.Site.Network.Link, "link", "", cli.LinkHelp)
 	cli.BindSettings(f, "join", func(one plan.Setting) bool { return one.Local && one.Name != "relays" })
 	f.DurationVar(&s.Site.Rejoin, "rejoin", 10*time.Minute, "how long to wait for failed peers, with --state")
 	f.StringVarP(&s.out.Dir, "out", "o", "", "directory to write to (default: runs/DATA-peer-N)")
@@ -162,7 +162,7 @@ func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err
 		return err
 	}
 	s.out.Runs = cli.Joined(o)
-	if err := s.out.PrintAll(text, o, []*shard.Shard{own}, s.Site.Ledger); err != nil {
+	if err := s.out.PrintAll(text, o, []*shard.Shard{own}, s.Site.Gate.Ledger); err != nil {
 		return err
 	}
 	if s.after != nil {
@@ -230,7 +230,7 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	site := p
 	defer func() {
 		if err != nil {
-			disclosure.Decline(ctx, *site, s.Site.Site)
+			disclosure.Decline(ctx, *site, s.Site.Session())
 		}
 	}()
 	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {

@@ -39,7 +39,7 @@ func readRoster(path string) (*roster, error) {
 
 // inForce is the file of the roster in force at this site: path, if it is given.
 func inForce(path, federation string) admission.Trusted {
-	return session.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation)
+	return admission.Trusted(session.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation))
 }
 
 // entry has the flags of new members.

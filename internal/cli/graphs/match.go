@@ -63,7 +63,7 @@ With several types each site gives its tables as for heddle import. It may lack 
 	f.StringVar(&s.tables.SourceSite, "source-site-column", "", "column of the source's site (empty cell = this site)")
 	f.StringVar(&s.tables.TargetSite, "target-site-column", "", "column of the target's site (empty cell = this site)")
 	f.IntVar(&s.maxUnknown, "max-unknown", 10, "unknown names that another site may request")
-	f.BoolVar(&s.Site.LAN, "lan", false, "search the local network by mDNS")
+	f.BoolVar(&s.Site.Network.LAN, "lan", false, "search the local network by mDNS")
 	f.StringVarP(&s.Out, "out", "o", "", "new or empty directory to write to")
 	f.BoolVar(&s.dry, "dry-run", false, "print what this site would send, and stop")
 	bindLike(c, &s.Like)
@@ -81,12 +81,12 @@ func (s *Matching) matchTables(ctx context.Context, w *cli.Watch, stdout io.Writ
 	}
 	own, err := s.Open(ctx, w, stdout, p, rank)
 	if err != nil && !s.dry {
-		disclosure.Decline(ctx, *p, s.Site.Site)
+		disclosure.Decline(ctx, *p, s.Site.Session())
 	}
 	if err != nil || s.dry {
 		return err
 	}
-	return disclosure.Meet(ctx, *p, s.Site.Site, "meet", func(ctx context.Context, m *session.Session) error {
+	return disclosure.Meet(ctx, *p, s.Site.Session(), "meet", func(ctx context.Context, m *session.Session) error {
 		return s.Build(ctx, p, m, own, w, stdout)
 	})
 }

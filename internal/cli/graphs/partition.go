@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -26,7 +25,7 @@ import (
 type cutting struct {
 	data              string
 	split             int
-	parts             int    // heddle.Auto: 4, or as many as sites
+	parts             int    // plan.AutoPeers: 4, or as many as sites
 	by                string // policy
 	seed              uint64
 	out, page         string
@@ -46,7 +45,7 @@ type cutting struct {
 }
 
 func newPartition() *cobra.Command {
-	s := cutting{parts: heddle.Auto}
+	s := cutting{parts: plan.AutoPeers}
 	c := &cobra.Command{
 		Use:   "partition --data D --parts K --out DIR",
 		Short: "Cut a data set into a part for each peer",
@@ -114,7 +113,7 @@ func (s *cutting) cutGraph(ctx context.Context, w *cli.Watch, stdout io.Writer) 
 
 // parseFlags parses the flags and checks that they fit together.
 func (s *cutting) parseFlags() (err error) {
-	if s.parts < 1 && s.parts != heddle.Auto {
+	if s.parts < 1 && s.parts != plan.AutoPeers {
 		return fmt.Errorf("parts must be at least 1 (got %d)", s.parts)
 	}
 	if s.out == "" && !s.dry {
@@ -259,7 +258,7 @@ func (s *cutting) fromDisk(ctx context.Context, w *cli.Watch) (err error) {
 // count returns the number of parts; 0: as many as sites.
 func (s *cutting) count() int {
 	switch {
-	case s.parts != heddle.Auto:
+	case s.parts != plan.AutoPeers:
 		return s.parts
 	case s.by == "by-column":
 		return 0

@@ -105,7 +105,7 @@ func ReadSite(path string) (*SiteFile, error) {
 func (f *SiteFile) Matching(path string) (*Matching, error) {
 	m := new(Matching)
 	flags := m.command().Flags()
-	m.Site.Listen, m.Site.Wait = f.Listen, f.Wait
+	m.Site.Network.Listen, m.Site.Wait = f.Listen, f.Wait
 	if f.Identity != "" {
 		m.Identity = f.Identity
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -158,7 +159,7 @@ func (s *Source) readShards(p heddle.Plan, event func(heddle.Event)) ([]*shard.S
 	if err != nil {
 		return nil, nil, cli.Invalid(err)
 	}
-	if p.Peers != heddle.Auto && p.Peers != len(shards) {
+	if p.Peers != plan.AutoPeers && p.Peers != len(shards) {
 		shards, err = grouped(shards, p.Peers)
 	} else {
 		var m *shard.Manifest

@@ -97,8 +97,8 @@ read like those that the model was trained on: those of new nodes, and with --kn
 	f.StringVar(&q.report, "report", "", "HTML page about the predictions")
 	q.Bind(f, "plan whose members predict together", "wait for the other peers, with --plan")
 	q.BindGate(f)
-	f.BoolVar(&q.Site.LAN, "lan", false, "search the local network by mDNS, with --plan")
-	f.StringVar(&q.Link, "link", "", cli.LinkHelp)
+	f.BoolVar(&q.Site.Network.LAN, "lan", false, "search the local network by mDNS, with --plan")
+	f.StringVar(&q.Site.Network.Link, "link", "", cli.LinkHelp)
 	q.launch.Bind(f)
 	cli.Required(c, "model")
 	cli.ShortHelp(c, "model", "data", "shard", "nodes", "edges", "known", "decimal-comma", "on-error", "plan",

@@ -66,7 +66,7 @@ decoder reads, no names. --k 0 gets none and only answers.`,
 	f.StringVarP(&q.out, "out", "o", "-", "CSV or .npz file to write (- = standard output)")
 	q.Bind(f, "plan whose members recommend together", "wait for the other peers, with --plan")
 	q.BindGate(f)
-	f.StringVar(&q.Link, "link", "", "simulated slower network, with --plan")
+	f.StringVar(&q.Site.Network.Link, "link", "", "simulated slower network, with --plan")
 	cli.Required(c, "model")
 	cli.ShortHelp(c, "model", "data", "shard", "node", "type", "relation", "k", "plan", "identity", "roster", "policy",
 		"approval", "out")

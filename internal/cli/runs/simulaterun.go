@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/classmeans"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
@@ -132,7 +133,7 @@ func simulate(ctx context.Context, c classmeans.Config, m members, s settings) (
 func (w *world) meet() (over bool, err error) {
 	took := time.Duration(0)
 	for r, s := range w.sites {
-		var load netsim.Load
+		var load comm.Load
 		select {
 		case load = <-s.closes:
 		case err := <-s.ended:

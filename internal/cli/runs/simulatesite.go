@@ -26,13 +26,13 @@ type site struct {
 	numbers   []int // of each sum, over neighbours of a row
 	widths    []int // the latter again; 0: a sum of all
 
-	closes  chan netsim.Load // an exchange may close: what the site has needed of the network since the last one
+	closes  chan comm.Load // an exchange may close: what the site has needed of the network since the last one
 	release chan struct{}
 	ended   chan error
 
 	done bool
 	idle time.Duration // when its last answer to a phone has left
-	sent netsim.Load   // to other sites, when it last said so
+	sent comm.Load     // to other sites, when it last said so
 }
 
 // Reduce implements comm.Reducer: it notes how many numbers a sum has.
@@ -51,11 +51,11 @@ func (s *site) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.D
 }
 
 // load returns what the site has needed of the network since it was last called.
-func (s *site) load() netsim.Load {
+func (s *site) load() comm.Load {
 	trips, _ := s.group.Waits()
 	b := s.group.Bytes()
-	now := netsim.Load{Trips: trips, Bytes: b.Total()}
-	since := netsim.Load{Trips: now.Trips - s.sent.Trips, Bytes: now.Bytes - s.sent.Bytes}
+	now := comm.Load{Trips: trips, Bytes: b.Total()}
+	since := comm.Load{Trips: now.Trips - s.sent.Trips, Bytes: now.Bytes - s.sent.Bytes}
 	s.sent = now
 	return since
 }
@@ -90,7 +90,7 @@ func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Netwo
 	if s.intake, err = leaf.NewIntake(a, rank, everybody); err != nil {
 		return err
 	}
-	s.closes, s.release, s.ended = make(chan netsim.Load), make(chan struct{}), make(chan error, 1)
+	s.closes, s.release, s.ended = make(chan comm.Load), make(chan struct{}), make(chan error, 1)
 	s.group = comm.NewGroup(net.Transport(rank), rank, len(m.sites))
 	go func() { s.ended <- s.trainSite(ctx, a) }()
 	return nil

@@ -272,7 +272,7 @@ func (t *taking) agree(ctx context.Context) (*opened, error) {
 	a.Gate = *g
 	own, page, err := t.page(ctx, &a)
 	if err != nil {
-		disclosure.Decline(ctx, *t.plan, t.match.Site.Site)
+		disclosure.Decline(ctx, *t.plan, t.match.Site.Session())
 		return nil, err
 	}
 	if err := disk.MkdirAll(disk.OS{}, t.file.State, 0o700); err != nil {
@@ -390,7 +390,7 @@ type standing struct {
 // do.
 func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err error) {
 	t.live.Step("Step 1 of 2, matching tables")
-	site := t.match.Site.Site
+	site := t.match.Site.Session()
 	err = disclosure.Meet(ctx, *t.plan, site, "take part", func(ctx context.Context, m *session.Session) error {
 		all, err := t.compare(ctx, m.Group)
 		if err != nil {

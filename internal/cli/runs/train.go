@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli/federation"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
-	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // job is a simulation of all peers on this machine.
@@ -29,7 +29,7 @@ type job struct {
 	plan *heddle.Plan
 	graphs.RunFile
 	init    *heddle.Initial // what training starts from (nil = random parameters)
-	ledger  dp.Ledger
+	ledger  session.Ledger
 	planOut string // file for the settings by which the model was trained (empty = none)
 	out     cli.Output
 	resume  bool

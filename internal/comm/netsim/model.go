@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/heddle-gnn/heddle/comm"
 )
 
 // Model is what a peer's connection to all others is like.
@@ -152,16 +154,9 @@ func (m Model) expected(n int) (mean float64) {
 	return mean
 }
 
-// Load is what a run needs of its network.
-type Load struct {
-	Busy  time.Duration // of computation: what it takes without any network
-	Trips int64         // messages that follow one another
-	Bytes int64         // sent by the peer that sends most
-}
-
 // Predict returns how long a run of this load takes over m: it computes, waits for each trip in
 // turn, and sends its bytes, and nothing is taken to overlap.
-func (m Model) Predict(l Load) time.Duration {
+func (m Model) Predict(l comm.Load) time.Duration {
 	each := 0
 	if l.Trips > 0 {
 		each = int(l.Bytes / l.Trips)

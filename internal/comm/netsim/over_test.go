@@ -92,7 +92,7 @@ func TestPredict(t *testing.T) {
 		const size, calls = 4, 20
 		m := netsim.Model{Latency: 30 * time.Millisecond, Rate: 2e6}
 		start := time.Now()
-		loads := make([]netsim.Load, size)
+		loads := make([]comm.Load, size)
 		var all sync.WaitGroup
 		for r, transport := range over(size, m) {
 			all.Go(func() {
@@ -105,7 +105,7 @@ func TestPredict(t *testing.T) {
 				}
 				b := g.Bytes()
 				trips, _ := g.Waits()
-				loads[r] = netsim.Load{Trips: trips, Bytes: b.Halo + b.Reduce + b.Control}
+				loads[r] = comm.Load{Trips: trips, Bytes: b.Halo + b.Reduce + b.Control}
 				if err := g.Barrier(context.Background()); err != nil { // nobody closes while another still receives
 					t.Error(err)
 				}
