@@ -10,8 +10,9 @@
 //
 // A run reports what happens as Events and returns a Result: the model, its metrics and the bytes that were sent.
 //
-// Errors have a type that errors.As finds: *InputError for faults of a plan, of data or of a site's files, *PeerError for
-// a site that failed or has another plan, *WaitError for sites that did not come. All others are faults of this machine.
+// Errors have a type that errors.As finds: *InputError for faults of a plan, of data or of a site's files, *PeerError
+// for a site that failed or has another plan, *WaitError for sites that did not come. All others are faults of this
+// machine.
 package heddle
 
 import (

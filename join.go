@@ -139,9 +139,10 @@ func (r *Result) ahead(best *Result) bool {
 }
 
 // JoinGraph takes part as Join does, with a graph of the site's own nodes; all members of p call it, instead of heddle
-// match. Before they train they exchange how many nodes each has, and a digest of its part. All graphs must have as many
-// features and the same classes. If edges connect nodes of different sites, each site lists its own in outside, which at
-// a site without one must be empty and not nil; shard.Connect describes what the others learn. On phones there are none.
+// match. Before they train they exchange how many nodes each has, and a digest of its part. All graphs must have as
+// many features and the same classes. If edges connect nodes of different sites, each site lists its own in outside,
+// which at a site without one must be empty and not nil; shard.Connect describes what the others learn. On phones there
+// are none.
 //
 // dir keeps the part that the run began with and the checkpoints, or the sums with leaves, and belongs only to this
 // run: JoinGraph with the same dir, in this process or another, continues with that part; g may be nil. s.Shard and
@@ -149,8 +150,8 @@ func (r *Result) ahead(best *Result) bool {
 //
 // If p has leaves, and does not list this peer, it takes part as a leaf: it sends shares of its part of each sum to the
 // sites, shows them s.Gate.Evidence, and computes the model from the sums, with the bits that they have. dir then keeps
-// the name that identifies it to them in this run, and g must be given each time: JoinGraph with the same dir fetches the
-// sums that it has missed and goes on; a sum that closed without it stays without it. The error wraps
+// the name that identifies it to them in this run, and g must be given each time: JoinGraph with the same dir fetches
+// the sums that it has missed and goes on; a sum that closed without it stays without it. The error wraps
 // leaf.ErrNotAdmitted if a site turns it away.
 func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string,
 	outside ...shard.Outside) (*Result, error) {

@@ -401,7 +401,8 @@ func chosen(m eval.Metric, all []candidate, vals []float64, n float64, sides ...
 		}
 	}
 	switch {
-	case at < 0 && (m.Ranks() || m == "r2" && finite(all[0].weights.Data)): // no node of one of the classes, or one number
+	case at < 0 && (m.Ranks() || m == "r2" && finite(all[0].weights.Data)):
+		// no node of one of the classes, or one number
 		return inTheMiddle(all), nil
 	case at < 0:
 		return c, errors.New("no candidate validates: training has diverged; scale the features")

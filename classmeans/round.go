@@ -62,8 +62,9 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		t.scales, t.margin = found.scales, found.margin
 	}
 	if r == 0 && found.val != found.val && t.Labels.Validating() > 0 {
-		t.Log(train.Warning, "%s is not defined on the %.0f validation nodes, whose labels are all alike: they choose nothing; "+
-			"mark more nodes for validation", t.config.Metric, t.Labels.Validating())
+		t.Log(train.Warning,
+			"%s is not defined on the %.0f validation nodes, whose labels are all alike: they choose nothing; "+
+				"mark more nodes for validation", t.config.Metric, t.Labels.Validating())
 	}
 	// Private rounds spend their privacy budget as planned, and rounds of own features lead to the rounds with hops:
 	// all of them are run.

@@ -73,7 +73,8 @@ func TestFixed(t *testing.T) {
 		for n := range 100 {
 			x, up, steps := make([]float32, n), make([]float64, n), make([]float64, n)
 			for i := range x {
-				x[i] = []float32{0.5, -0.5, 1.5, -2.5, 0, float32(math.Copysign(0, -1)), 1e-30, -3.25, 1 << 30, 7.49}[i%10]
+				x[i] = []float32{0.5, -0.5, 1.5, -2.5, 0, float32(math.Copysign(0, -1)), 1e-30, -3.25, 1 << 30,
+					7.49}[i%10]
 				up[i] = []float64{1, 1.9, 0, 0.3}[(i/10+n)%4]
 				steps[i] = float64(i) * 0x1.1p-9
 			}

@@ -44,8 +44,8 @@ func (c *Config) identity(s Store) (id identity.Identity, err error) {
 	case len(known) > 0 && len(text) > 0 && string(known) == id.PeerID():
 		return id, nil
 	case len(known) > 0 && !c.newKey:
-		return id, fmt.Errorf("%s: the store must have the key of %s, whose runs are in %s (after a transfer to another "+
-			"phone: SetNewKey(true) makes another device)", KeyLost, known, c.directory)
+		return id, fmt.Errorf("%s: the store must have the key of %s, whose runs are in %s "+
+			"(after a transfer to another phone: SetNewKey(true) makes another device)", KeyLost, known, c.directory)
 	case len(known) > 0:
 		if err := removeRuns(c.directory, ""); err != nil {
 			return id, err

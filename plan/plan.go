@@ -83,7 +83,8 @@ type Plan struct {
 	Metric string `yaml:"metric" choices:"accuracy, micro-f1, macro-f1, auc, ap, rank-mae, qwk, r2, mae, rmse, mrr, hits@10" help:"validation metric"`
 
 	// Column by whose values the test nodes of all sites are also counted, as ward, or age:40,65 with the cuts of
-	// numbers or ages. Values that fewer than 10 test nodes of a site have, or fewer than 3 sites, are counted together.
+	// numbers or ages. Values that fewer than 10 test nodes of a site have, or fewer than 3 sites, are counted
+	// together.
 	FiguresBy string `yaml:"figures_by" default:"" rule:"policy.figures_by" help:"column by whose values the model is measured"`
 
 	// The settings of each method. Only Method's settings may be written, the others are zero.

@@ -19,8 +19,9 @@ import (
 // what the first round needs, trains from the position at hand, measures the model, and finishes; New and Run again,
 // with the same checkpoints, resume a run at any point. What a method has besides it adds to a checkpoint, as Kept.
 type RunState struct {
-	OnEvent     func(Event)       // called synchronously, must not block; may be nil
-	Ends        Ends              // after a round that is the last by it no checkpoint is written before the stage's end
+	OnEvent func(Event) // called synchronously, must not block; may be nil
+	// after a round that is the last by it no checkpoint is written before the stage's end
+	Ends        Ends
 	Checkpoints *checkpoint.Store // (nil = none are written)
 	KeepHidden  bool              // for Rows
 

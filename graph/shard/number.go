@@ -35,7 +35,8 @@ func Number(own *Shard, names []string, tell func([]byte) ([][]byte, error)) (fi
 			return &comm.PeerError{Rank: q, Name: names[q], Op: "gather", Err: fmt.Errorf(format, args...)}
 		}
 		if len(b) < head || len(b) > head+mostName {
-			return nil, fault("the description of its part must have %d to %d bytes (got %d)", head, head+mostName, len(b))
+			return nil, fault("the description of its part must have %d to %d bytes (got %d)", head, head+mostName,
+				len(b))
 		}
 		if string(b[:len(shape)]) != string(shape) {
 			return nil, fault("its graph must have %d features and the same %d classes (got %d and %d)", own.X.Cols(),

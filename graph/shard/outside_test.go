@@ -18,7 +18,8 @@ import (
 )
 
 // connected calls Connect at each member for its graph and edges, and returns the shards and errors.
-func connected(t *testing.T, names []string, graphs []*graph.Graph, outside [][]shard.Outside) ([]*shard.Shard, []error) {
+func connected(t *testing.T, names []string, graphs []*graph.Graph,
+	outside [][]shard.Outside) ([]*shard.Shard, []error) {
 	t.Helper()
 	all, errs := make([]*shard.Shard, len(names)), make([]error, len(names))
 	net := netsim.New(len(names), netsim.Config{})

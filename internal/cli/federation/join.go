@@ -119,8 +119,8 @@ func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err
 	page := s.page
 	if page != nil {
 		page.Step("Step 2 of 2, training")
-	} else if page, err = s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Gradient().Model, Sites: p.Names(),
-		Rank:  rank,
+	} else if page, err = s.http.Start(About{Dataset: own.Name, Method: p.Method, Model: p.Gradient().Model,
+		Sites: p.Names(), Rank: rank,
 		Audit: s.Site.Gate.Audit}, s.pages, w.Log); err != nil {
 		return err
 	} else {

@@ -279,11 +279,13 @@ func TestInUse(t *testing.T) {
 	f.Groups = []figures.Group{{Name: "f", Rows: 25, Right: 20, Positives: 6, Alarms: 8, Found: 5},
 		{Name: "m", Rows: 15, Right: 12, Positives: 4, Alarms: 4, Found: 2}}
 	html := written(t, r)
-	for _, want := range []string{"Using the model", "measured on 40 test nodes at all sites, which training did not use",
+	for _, want := range []string{"Using the model",
+		"measured on 40 test nodes at all sites, which training did not use",
 		"alarm for class ill if its probability is 31.0 % or more, a threshold that the validation nodes chose for " +
 			"recall@precision=0.5. Of 100 cases 30 get one.",
 		"Of 100 cases of class ill it finds 70 (40 to 89). Of 100 alarms 58 (32 to 81) are right",
-		"Use it to choose the cases that a person looks at first", "Do not use it to decide about a case without a person",
+		"Use it to choose the cases that a person looks at first",
+		"Do not use it to decide about a case without a person",
 		`<th scope="row">f</th><td>25</td><td>80 (61 to 91)</td><td>6</td><td>83 (44 to 97)</td><td>8</td><td>62 (31 to 86)`,
 		"Test nodes by sex, at all sites: f 83.3 %; m 50.0 %"} {
 		if !strings.Contains(html, want) {
@@ -314,9 +316,9 @@ func TestTries(t *testing.T) {
 	f := two(&r)
 	f.Threshold, f.Test.Baseline = nil, 0.75
 	html := written(t, r)
-	for _, want := range []string{"Do not use it: its accuracy is not shown to be better than the 75.00 % of a guess", "What to try",
-		"<code>--metric auc</code>", "<code>--threshold f1</code>", "<code>--class-weights balanced</code>",
-		"<code>--method class-means</code>"} {
+	for _, want := range []string{"Do not use it: its accuracy is not shown to be better than the 75.00 % of a guess",
+		"What to try", "<code>--metric auc</code>", "<code>--threshold f1</code>",
+		"<code>--class-weights balanced</code>", "<code>--method class-means</code>"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page has no %q", want)
 		}

@@ -317,8 +317,8 @@ func (t *taking) page(ctx context.Context, a *federation.Consent) (*opened, stri
 	}
 	_, warm := plan.Lookup(t.plan.Method, "init")
 	if warm && t.Last > 0 {
-		page += "  training starts from the last model if all sites have it; then columns, texts and sums of them are " +
-			"not sent again\n"
+		page += "  training starts from the last model if all sites have it; then columns, texts and " +
+			"sums of them are not sent again\n"
 	}
 	return &opened{tables: tables}, b.String() + page, nil
 }

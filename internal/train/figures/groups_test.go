@@ -75,8 +75,8 @@ func TestGroupsOf(t *testing.T) {
 			}
 		}
 	}
-	for by, want := range map[string]string{"beds": "no column beds", "ward:3": "is categorical", "age:65,40": "ascending",
-		"age:x": "ascending", "age": "have cuts"} {
+	for by, want := range map[string]string{"beds": "no column beds", "ward:3": "is categorical",
+		"age:65,40": "ascending", "age:x": "ascending", "age": "have cuts"} {
 		if _, err := GroupsOf(by, dense); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: the error must have %q: %v", by, want, err)
 		}
