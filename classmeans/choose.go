@@ -317,8 +317,8 @@ func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
 }
 
 // validate sums the metric of every candidate over the validation nodes of all peers and returns those that are alike
-// the best; without validation nodes the one with the penalty in the middle and all columns. columns are those of own
-// validation nodes.
+// the best; without validation nodes the one with the penalty in the middle and all columns. columns has the rows of
+// own validation nodes.
 func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns mat.Dense) (choice, error) {
 	labels := t.shard.Labels.Select(t.shard.NodesIn(graph.Val))
 	accuracy := t.config.Metric == "accuracy" && !labels.Multi()

@@ -12,22 +12,22 @@ import (
 type sight struct {
 	train.GraphView
 	hop     *train.Hop // nil until the first
-	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far, in room
-	room    mat.Dense  // with space for the columns of all rounds
+	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far, in all
+	all     mat.Dense  // [Owned × 1 + …] has space for the columns of all rounds
 	logits  mat.Dense  // [Owned × C] of the last round
 }
 
 // newSight returns what g has before the first round, of `owned` own nodes that get `columns` columns in all rounds.
 func newSight(g train.GraphView, owned, columns int, logits mat.Dense) *sight {
-	s := &sight{GraphView: g, room: mat.New(owned, 1+columns), logits: logits}
+	s := &sight{GraphView: g, all: mat.New(owned, 1+columns), logits: logits}
 	s.columns = s.put(0, ones(owned))
 	return s
 }
 
-// put copies x into the columns of room from `at` on, and returns all up to these.
+// put copies x into the columns of all from `at` on, and returns the columns up to these.
 func (s *sight) put(at int, x mat.Dense) mat.Dense {
-	s.room.ColRange(at, at+x.Cols).CopyFrom(x)
-	return s.room.ColRange(0, at+x.Cols)
+	s.all.ColRange(at, at+x.Cols).CopyFrom(x)
+	return s.all.ColRange(0, at+x.Cols)
 }
 
 // seenRound is what a round of class means sees in a sight.

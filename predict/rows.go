@@ -43,7 +43,7 @@ type features struct {
 type stage struct {
 	own  []*stage // that it reads at the node itself
 	near *stage   // that it reads at the node's neighbours; nil = none
-	// which edges lead to these, by which a change of degrees reaches neighbours, too
+	// which edges lead to these, along them a change of degrees reaches neighbours, too
 	norm    graph.Norm
 	degrees bool // whether it reads the node's degree
 	reach   int  // hops away from which a row may come

@@ -65,7 +65,7 @@ type Members struct {
 	Secure bool  // their sums are (package secagg)
 	Phones bool  // their sums have parts of phones (package leaf)
 	Cuts   bool  // thresholds are chosen by the validation nodes
-	Groups int   // values of a column by which test nodes are measured, too (0 = they are not)
+	Groups int   // values of the column that groups test nodes (0 = none groups them)
 	Norm   bool  // features of all sites decide how they are divided
 	Types  int   // of nodes, if a model of links is asked (0 = they have none)
 }

@@ -22,7 +22,7 @@ const cookieName = "heddle-live"
 
 // httpLock decides who may look. Without a token, whoever is on this machine.
 type httpLock struct {
-	token  []byte                                               // nil: there is none
+	token  []byte                                               // (nil = there is none)
 	refuse func(w http.ResponseWriter, text string, status int) // answers those who may not
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Groups are the values of a column by which test nodes are measured, the same at all sites. The last but one is of all
+// Groups are the values of the column that groups test nodes, the same at all sites. The last but one is of all
 // other nodes; in the last, the pool, are the test nodes of values that too few nodes or sites have.
 type Groups struct {
 	Column string
