@@ -78,8 +78,9 @@ func TestConnect(t *testing.T) {
 			col, _ := p.Adj.Row(i)
 			for _, j := range col {
 				for q := range parts {
-					// Each edge is listed by both sites, by the first or by the second.
-					if int(j) >= p.HaloPtr[q] && int(j) < p.HaloPtr[q+1] && (int(j)+i)%3 != r%2 {
+					// Each edge is listed by both sites (0), by the first (1) or by the second (2).
+					by := (p.Global[i] + p.Global[j]) % 3
+					if int(j) >= p.HaloPtr[q] && int(j) < p.HaloPtr[q+1] && (by == 0 || (by == 1) == (r < q)) {
 						outside[r] = append(outside[r], shard.Outside{Node: int32(i), Site: fmt.Sprint("site ", q),
 							Other: g.IDs[p.Global[j]]})
 					}
