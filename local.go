@@ -32,8 +32,8 @@ func Train(ctx context.Context, g *graph.Graph, p Plan) (*Result, error) {
 }
 
 // Split returns the parts of g by rank, as p's Policy, Peers and Seed determine them; one part is
-// all of g. The plan may have members for Join: then there is a part for each, by their order, unless Peers says
-// otherwise. Nodes without features get a one-hot column each, so that the first layer learns a row for each node.
+// all of g. The plan may have members for Join: then there is a part for each, by their order, unless Peers sets
+// another number. Nodes without features get a one-hot column each, so that the first layer learns a row for each node.
 // Errors are of type *InputError.
 func Split(g *graph.Graph, p Plan) ([]*shard.Shard, error) {
 	if g == nil {

@@ -41,11 +41,14 @@ func (p *rows) addClosed(m *closed.Form) *stage {
 		if r > 0 {
 			before = f.rounds[r-1].logits
 		}
+		// With leave-one-out the targets of a node follow from its logits of the round before, so that its source
+		// depends on them.
 		if before != nil && f.leaveOut {
 			source.own = append(source.own, before)
 		}
 		one.source = p.add(source)
 		reads := []*stage{p.input}
+		// In the order in which closed.Form aggregates, the hops of logits first: keptRows hands them out one by one.
 		for hop := range spec.LogitHopsOf(r) {
 			from, pick := before, spec.Before
 			if hop > 0 {
@@ -73,9 +76,11 @@ func (p *rows) addClosed(m *closed.Form) *stage {
 			reads = append(reads, one.sums)
 		}
 		f.rounds = append(f.rounds, one)
+		// Only these read the logits between rounds; without a reader the stage would be computed and kept for nothing.
 		if !f.leaveOut && spec.Own == 0 && spec.LogitHops == 0 && r < len(m.Heads)-1 {
 			continue
 		}
+		// A head reads the columns of all rounds so far, so that a change in any of them makes its logits invalid.
 		for _, of := range f.rounds {
 			reads = append(append(append(reads, of.source), of.logitHops...), of.hops...)
 			if of.sums != nil {
@@ -173,6 +178,8 @@ func (v *keptRows) Degrees() []float32 {
 }
 
 func (v *keptRows) Aggregate(mat.Dense, string) (mat.Dense, error) {
+	// The first one left: RoundColumns asks in the order in which addClosed made the stages. What it hands over is not
+	// read, because the stage has summed it already.
 	s := v.next[0]
 	v.next = v.next[1:]
 	return v.c.get(s, v.nodes)

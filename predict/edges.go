@@ -96,6 +96,9 @@ func (e *edges) addEdge(one Edge, change func(back func())) (ends []int32, err e
 		change(func() { e.columns = e.columns[:column] })
 		e.columns = append(e.columns, slices.Clone(one.Columns))
 	}
+	// Another relation may join the same two nodes: then the list of all edges has the edge already, with its weight,
+	// and only the list of the relation gets it. A list is copied before it grows, since a prediction or undo may have
+	// the old one.
 	put := func(list int, from, to int32) {
 		was := e.in[list][to]
 		at, is := slices.BinarySearchFunc(was, from, fromOf)
@@ -121,6 +124,8 @@ func (e *edges) addEdge(one Edge, change func(back func())) (ends []int32, err e
 	if ends = []int32{to}; reverse(0) {
 		ends = append(ends, from)
 	}
+	// Degrees are summed anew rather than increased: a float32 that grows by one weight at a time differs in the last
+	// bit from the sum over the whole row.
 	for _, i := range ends {
 		other := from + to - i
 		degree, out := e.degree[i], e.out[other]
@@ -142,6 +147,7 @@ const inverse = " (inverse)"
 
 // check returns what is wrong with an edge to add.
 func (e *edges) check(one Edge) error {
+	// Self-loops are refused: norms add or leave out the loop of a node by themselves, and two of them would count.
 	n, list := len(e.degree), 0
 	if one.From < 0 || one.From >= n || one.To < 0 || one.To >= n || one.From == one.To {
 		return fmt.Errorf("an edge must join two nodes from 0 to %d (got %d and %d)", n-1, one.From, one.To)
@@ -191,9 +197,13 @@ func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 	if n := c.nodes() - len(c.mark); n > 0 {
 		c.mark = append(c.mark, make([]int32, n)...)
 	}
+	// A block has weights if and only if the whole graph's edges have them under this norm, so that the same loop sums
+	// them in the same way.
 	loops := norm == graph.Loops || norm == graph.GCN
 	weighted := norm != graph.Plain && norm != graph.Loops && norm != neighbours || c.weighted && norm != neighbours
 	b, total := &block{}, 0
+	// First which nodes are sources, then their places: block columns must ascend by node, and numbers by order of
+	// arrival would not give that.
 	note := func(j int32) {
 		if total++; c.mark[j] == 0 {
 			c.mark[j] = 1
@@ -227,6 +237,7 @@ func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 			b.Weight = append(b.Weight, norm.Weigh(one.weight, c.degree[i], c.degree[one.from]))
 		}
 		if c.width > 0 {
+			// Copied, since the columns of edges that were added are elsewhere: the block needs one matrix.
 			row := int32(-1)
 			if one.column >= 0 {
 				row = int32(len(b.Edge))
@@ -240,6 +251,8 @@ func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 		for _, i := range nodes {
 			loop := loops
 			for _, one := range in[i] {
+				// The loop goes to its place by number. Were it last, the sum would have another order than in the
+				// whole graph, and another last bit.
 				if loop && one.from >= i {
 					take(i, inEdge{i, -1, 1})
 					loop = false

@@ -52,6 +52,8 @@ func (p *rows) addEncoder() *stage {
 	if e.Spec.Hops == 0 {
 		return x
 	}
+	// Each hop is a stage, so that a changed node is summed again only by its neighbours in the next hop, not by all
+	// nodes within the reach of the encoder.
 	list := []*stage{x}
 	for range e.Spec.Hops {
 		list = append(list, p.addSum(list[len(list)-1], graph.GCN, func(x mat.Dense) mat.Dense { return x }))
@@ -156,6 +158,8 @@ func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 	}
 	in.EdgeX = b.edgeX
 	if l.readsSparse(c.rows) {
+		// Sparse rows are not kept by a stage: the block's sources are gathered, and the layer runs over them as over a
+		// graph.
 		if in, err = c.layerInput(l.x, b.sources); err != nil {
 			return mat.Dense{}, err
 		}
@@ -173,6 +177,7 @@ func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 	f.Begin(l.Layer, h, in, nil)
 	for at := 1; ; at++ {
 		next := f.Hop()
+		// Hops before the wanted one sum no edges. What they give is replaced below by rows that a stage has kept.
 		if next == nil {
 			f.End()
 			return l.head(c, h), nil
@@ -195,7 +200,8 @@ func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 	}
 }
 
-// layerInput returns the rows of nodes that a layer reads, sparse if they are sparse features.
+// layerInput returns the rows of nodes that a layer reads, sparse if they are sparse features. Labels of training nodes
+// are columns here, never of others: a node that is predicted must not read what is to be predicted.
 func (c *call) layerInput(x *stage, nodes []int32) (in nn.Input, err error) {
 	if x != c.input {
 		in.X.Dense, err = c.get(x, nodes)

@@ -28,9 +28,12 @@ type Prediction struct {
 
 // A Predictor applies one model to the nodes of one graph. Its methods may be called at the same time.
 type Predictor struct {
-	lock  sync.RWMutex
-	of    *rows
-	card  modelfile.Card
+	// Readers share the lock while every row that they need is valid; computing a row or changing the graph takes it
+	// whole.
+	lock sync.RWMutex
+	of   *rows
+	card modelfile.Card
+	// A call has scratch memory that two goroutines must not share, so each prediction borrows one.
 	calls sync.Pool // of *call
 	took  time.Duration
 	bytes int64
@@ -56,6 +59,7 @@ func New(m *nn.Model, card modelfile.Card, g *graph.Graph) (*Predictor, error) {
 	if g == nil {
 		return nil, errors.New("there must be a graph (got nil)")
 	}
+	// A shallow copy: the split is set in it, and the caller's graph stays as it is.
 	whole := *g
 	if whole.Split == nil { // a graph that was not used for training
 		whole.Split = make([]graph.Split, g.N())
@@ -63,6 +67,8 @@ func New(m *nn.Model, card modelfile.Card, g *graph.Graph) (*Predictor, error) {
 	if err := fits(m, card, &whole); err != nil {
 		return nil, err
 	}
+	// Nodes without features are known by number, as in training. The rows that encoder embedding learns for numbers
+	// stay with the owners of the nodes and are not in the file, so NoRows refuses such a model.
 	g = whole.Numbered()
 	if err := infer.NoRows(m, g.X); err != nil {
 		return nil, err
@@ -80,7 +86,9 @@ func New(m *nn.Model, card modelfile.Card, g *graph.Graph) (*Predictor, error) {
 	return p, nil
 }
 
-// fits returns why there is no Predictor of m for g.
+// fits returns why there is no Predictor of m for g. What is refused has predictions that depend on all nodes at once,
+// or sums whose rounding does: computed from a few neighbours they would differ from the whole graph's, and the package
+// promises the same bits.
 func fits(m *nn.Model, card modelfile.Card, g *graph.Graph) error {
 	if err := m.Whole(); err != nil {
 		return err
@@ -121,6 +129,8 @@ func (p *Predictor) Built() (time.Duration, int64) { return p.took, p.bytes }
 // Predict returns the predictions for the given nodes, in their order. After a change it computes first what it needs
 // of the rows that the change reaches.
 func (p *Predictor) Predict(nodes ...int) ([]Prediction, error) {
+	// First without writing, so that calls for valid rows run at the same time. The rows may have changed between the
+	// two locks: the second try reads everything again.
 	if all, err := p.kept(nodes); !errors.Is(err, errInvalid) {
 		return all, err
 	}
@@ -187,14 +197,19 @@ func (p *Predictor) SetRow(node int, features []float32) error {
 }
 
 // Update makes all changes of do or, if it returns an error, none. If keep is false the graph is as before afterwards:
-// Change.Predict shows what the changes would do. Other calls wait meanwhile.
+// Change.Predict shows what the changes would do. Other calls wait meanwhile. do must use only its Change: the
+// Predictor's own methods wait for the lock that Update has, for ever. The numbers of nodes that are taken back are
+// given to the next ones.
 func (p *Predictor) Update(keep bool, do func(*Change) error) error {
 	p.lock.Lock()
 	defer p.lock.Unlock()
+	// Not nil even if nothing follows: nil is how the rows know that no Update is under way and nothing has to be
+	// noted.
 	p.of.undo = make([]func(), 0, 64)
 	done := false
 	defer func() { // also if do panics
 		if !done || !keep {
+			// Last first: a list may have been replaced twice, and the oldest one must be what remains.
 			for k := len(p.of.undo) - 1; k >= 0; k-- {
 				p.of.undo[k]()
 			}

@@ -154,6 +154,7 @@ func (c *call) logits(nodes []int) (mat.Dense, error) {
 	if len(list) == 0 {
 		return mat.Dense{}, nil
 	}
+	// Computed even if valid: predictions are not kept, except for the validation nodes that shares read.
 	y, err := c.last.compute(c, list)
 	if err != nil || c.validates == nil {
 		return y, err
@@ -193,6 +194,8 @@ func (c *call) validate(s *stage, nodes []int32) error {
 	if !c.write {
 		return errInvalid
 	}
+	// In ascending order and once each, as the whole graph has them: a stage may then sum in the same order, and a node
+	// named twice in a request costs nothing.
 	slices.Sort(list)
 	list = slices.Compact(list)
 	y, err := s.compute(c, list)
@@ -201,9 +204,13 @@ func (c *call) validate(s *stage, nodes []int32) error {
 	}
 	for k, i := range list {
 		row := y.Row(k)
+		// A row of an Update that is taken back was computed from the changed graph, so it goes as well. Nodes that
+		// keep their row are not in the list.
 		if c.undo != nil {
 			c.change(func() { s.rows[i] = nil })
 		}
+		// The row shares its memory with the others of this band, and may be read by others from now on. Without spare
+		// capacity an append cannot write into the next row.
 		s.rows[i] = row[:len(row):len(row)]
 	}
 	return nil
@@ -218,6 +225,7 @@ func (c *call) get(s *stage, nodes []int32) (mat.Dense, error) {
 	if err := c.validate(s, nodes); err != nil || len(nodes) == 0 {
 		return mat.Dense{}, err
 	}
+	// All rows of a stage have one width, which a stage learns only when it is computed first.
 	width := len(s.rows[nodes[0]])
 	if len(nodes) == 1 {
 		return mat.View(1, width, s.rows[nodes[0]]), nil
@@ -270,6 +278,8 @@ func (p *rows) change(back func()) {
 // invalidate makes the rows invalid that depend on the features of some nodes, or on the in-edges of others. If a row
 // is not valid, those that depend on it are not either, so that nothing is followed beyond it.
 func (p *rows) invalidate(features, ends []int32) {
+	// Stages follow those that they read (add), so one pass in their order sees every change of an earlier stage. dirty
+	// keeps its memory from one change to the next.
 	p.input.dirty = features
 	for _, s := range p.stages[1:] {
 		s.dirty, s.all = s.dirty[:0], false
@@ -282,6 +292,8 @@ func (p *rows) invalidate(features, ends []int32) {
 		if s.near == nil && !s.degrees {
 			continue
 		}
+		// A new edge changes the sum at its end in any case. These two norms also weigh by the degree of the source, so
+		// that all that the end's row is sent to changes as well.
 		for _, i := range ends {
 			p.drop(s, i, s.near != nil && (s.norm == graph.GCN || s.norm == graph.Symmetric))
 		}
@@ -292,6 +304,7 @@ func (p *rows) invalidate(features, ends []int32) {
 // the neighbours of very many nodes read them, all are taken to: finding them would take longer than it saves.
 func (p *rows) follow(s, of *stage, around bool) {
 	if !s.all && (of.all || around && len(of.dirty) > p.nodes()/4) {
+		// One list of nils is faster than a search, and undo needs one step instead of one for each node.
 		was := s.rows
 		p.change(func() { s.rows = was })
 		s.rows, s.all = make([][]float32, len(was)), true
@@ -306,6 +319,8 @@ func (p *rows) follow(s, of *stage, around bool) {
 
 // drop makes the row of node i invalid, and the rows of nodes that read it.
 func (p *rows) drop(s *stage, i int32, around bool) {
+	// A row that is invalid already is not listed again: what depends on it was dropped with it, and the walk ends
+	// here. That is what bounds the cost of many changes in a row.
 	if row := s.rows[i]; row != nil {
 		if p.undo != nil {
 			p.change(func() { s.rows[i] = row })
@@ -322,6 +337,8 @@ func (p *rows) drop(s *stage, i int32, around bool) {
 
 // row returns features as they are kept, or why a node cannot have them.
 func (p *rows) row(all []float32) (x features, err error) {
+	// Everything is checked before anything changes: outside an Update there is nothing that takes a half-made change
+	// back.
 	if len(all) != p.inputs {
 		return x, fmt.Errorf("a node must have %d features (got %d)", p.inputs, len(all))
 	}
@@ -341,6 +358,8 @@ func (p *rows) addNode(all []float32) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	// newRows has clipped these lists. So the first append copies them and the caller's graph does not change; a node
+	// that is taken back only shortens them.
 	n, labels := p.nodes(), p.labels
 	p.change(func() {
 		p.shrink(n)
@@ -351,6 +370,8 @@ func (p *rows) addNode(all []float32) (int, error) {
 	})
 	p.grow()
 	p.x, p.split = append(p.x, x), append(p.split, graph.None)
+	// A graph without labels has no lists of them. These must stay without entries: one for the new node would be
+	// read as the label of node 0.
 	if l, none := &p.labels, labels.None(labels.Kind(), 1); n == 0 || len(l.Class)+len(l.Bits)+len(l.Values) > 0 {
 		l.Class, l.Bits, l.Values = append(l.Class, none.Class...), append(l.Bits, none.Bits...),
 			append(l.Values, none.Values...)

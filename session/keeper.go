@@ -198,6 +198,7 @@ func (k *keeper) met(t comm.Transport) comm.Transport {
 		}
 	}
 	k.event(train.Event{Kind: train.Connection, Members: members, Peer: -1})
+	// Below the guard, so that time in which the policy counts or refuses bytes is not taken for a silent member.
 	t = watchWaits(t, len(members), k.event)
 	if k.Policy == nil {
 		return t

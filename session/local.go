@@ -26,6 +26,8 @@ type vote struct {
 	next *vote
 }
 
+// Only the first call counts: a member whose context ends and member 0 may decide at the same time, and all must read
+// the same decision.
 func (v *vote) settle(last bool, err error) {
 	v.once.Do(func() {
 		v.last, v.err, v.next = last, err, &vote{over: make(chan struct{})}
@@ -49,7 +51,11 @@ func LocalEnds(size int, last func() bool) []train.Ends {
 			case <-ctx.Done():
 				v.settle(false, ctx.Err())
 			}
+			// Also after ctx has ended: the first call of settle may be another member's, and only its close orders the
+			// fields before the reads below.
 			<-v.over
+			// Each member has its place in the list of votes, so that a slow one finds all earlier decisions: with only
+			// the latest it would miss one.
 			at = v.next
 			return v.last, v.err
 		}

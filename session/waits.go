@@ -13,6 +13,8 @@ import (
 // waits is a transport that reports for whom its calls wait: a member may stay connected and send nothing.
 type waits struct {
 	comm.Transport
+	// One slot for each rank and direction is enough, since a Transport has at most one Send and one Recv for a peer at
+	// a time. Atomics, because the ticker reads while calls write, and a lock in each frame would cost more.
 	since [2][]atomic.Int64 // of sending and receiving, by rank: when the call at hand began (0 = there is none)
 	stop  context.CancelFunc
 	ended chan struct{}
@@ -28,6 +30,7 @@ func watchWaits(t comm.Transport, size int, event func(train.Event)) comm.Transp
 	}
 	go func() {
 		defer close(w.ended)
+		// A change is noticed at most a quarter late. No timer for each call: frames are far more frequent than ticks.
 		tick := time.NewTicker(train.WaitNoted / 4)
 		defer tick.Stop()
 		var said []int
@@ -75,6 +78,7 @@ func (w *waits) Recv(ctx context.Context, from int) ([]byte, error) {
 
 // Close implements comm.Transport.
 func (w *waits) Close() error {
+	// The goroutine ends first, so that no event follows the end of the run.
 	w.stop()
 	<-w.ended
 	return w.Transport.Close()

@@ -26,7 +26,10 @@ const (
 // Connect adds edges to nodes of other members to own, which Number has numbered. All members call it; an edge that
 // both its sites list counts once. swap sends out[q] to each member q and returns what each sent. A member learns which
 // of its nodes have neighbors elsewhere, and each name that it lists goes to the one site that it lists it for. If a
-// site lists a name that does not exist, all return an error.
+// site lists a name that does not exist, all return an error. Every member makes the same calls of swap
+// in the same order, with edges or without: a member that returned early would leave the others waiting. So a local
+// fault is first settled (settle), and only a message that cannot be read ends the call at once, as the end of the
+// session then shows the others.
 func Connect(own *Shard, first []int64, names []string, edges []Outside,
 	swap func(what string, out [][]byte, limit int) ([][]byte, error)) error {
 	c := connecting{own, first, names, swap}
@@ -61,6 +64,8 @@ func Connect(own *Shard, first []int64, names []string, edges []Outside,
 			pairs[q] = append(pairs[q], [2]int32{int32(here), int32(there)})
 		}
 	}
+	// Now both sites of a pair have the same set of pairs: what this one listed and what the other did. Each sorts it
+	// alike, so that Boundary here and the halo there agree row by row without another message.
 	c.join(pairs)
 	return own.Valid()
 }
@@ -86,6 +91,7 @@ func (c connecting) resolve(edges []Outside) ([][][2]int32, error) {
 		if known[q] == nil {
 			known[q] = map[string]int{}
 		}
+		// A name is sent once, and its answer is found by its place in the list: the answers have no names.
 		if _, ok := known[q][e.Other]; !ok {
 			known[q][e.Other] = len(known[q])
 			asked[q] = append(binary.AppendUvarint(asked[q], uint64(len(e.Other))), e.Other...)
@@ -98,6 +104,8 @@ func (c connecting) resolve(edges []Outside) ([][][2]int32, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Unknown names are answered by −1, since a typing error is common and the site that lists the name reports it.
+	// More than a few may be a list of another site, or an attempt to learn who is a customer there.
 	answers, refusal, err := c.answer(in)
 	if err == nil {
 		err = c.settle(refusal)
@@ -117,6 +125,7 @@ func (c connecting) resolve(edges []Outside) ([][][2]int32, error) {
 		}
 		i := int32(binary.LittleEndian.Uint32(in[q][4*known[q][e.Other]:]))
 		switch {
+		// A negative number goes on into pairs, which the settled error below throws away.
 		case i < 0 && unknown == nil:
 			unknown = fmt.Errorf("an edge of node %d: %s has no node %.40q", e.Node, e.Site, e.Other)
 		case int64(i) >= c.first[q+1]-c.first[q]:
@@ -207,6 +216,8 @@ func (c connecting) join(pairs [][][2]int32) {
 		boundary, halo = slices.Compact(boundary), slices.Compact(halo)
 		for _, p := range of {
 			at, _ := slices.BinarySearch(halo, p[1])
+			// Global grows only after this loop, so its length is the number of the first halo row of q. Members come
+			// by rank and pairs are sorted: the new columns of a row ascend.
 			more[p[0]] = append(more[p[0]], int32(len(s.Global)+at))
 		}
 		for _, j := range halo {

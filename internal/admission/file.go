@@ -36,7 +36,9 @@ type FederationKeys struct {
 	Federation, Serial, Previous, Quorum, Others, Revoked, Signatures any
 }
 
-// PlanText returns what a site approves of a plan file: all of it except the signatures at its end.
+// PlanText returns what a site approves of a plan file: all of it except the signatures at its end. The bytes count,
+// not what they mean: a comment that is changed takes new approvals. In YAML a line that begins with this key at its
+// first column cannot be within a text, which is indented.
 func PlanText(file []byte) []byte {
 	if at := bytes.Index(file, []byte("\nsignatures:")); at >= 0 {
 		return file[:at+1]
@@ -95,6 +97,8 @@ func rosterOf(file []byte) ([]byte, error) {
 // differ.
 func withRoster(path string, file []byte, s *Signed[Roster]) (text []byte, err error) {
 	text = PlanText(file)
+	// Another signature must not change what was signed. Only another roster writes the text anew, which loses comments
+	// and takes new approvals in any case.
 	if held, err := parseDocument[Roster](file); err != nil || held.Body.Fingerprint() != s.Body.Fingerprint() {
 		if text, err = replaceRoster(text, s.Body); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -131,6 +135,7 @@ func replaceRoster(text []byte, r Roster) ([]byte, error) {
 			continue
 		}
 		one := fileMember{Member: m}
+		// A roster has no addresses for phones, so they come from the file that is replaced, by ID: names may change.
 		if at := slices.IndexFunc(was.Members, func(o fileMember) bool { return o.ID == m.ID }); at >= 0 {
 			one.LeafAddresses = was.Members[at].LeafAddresses
 		}

@@ -47,7 +47,9 @@ var permitted = []struct{ name, phrase string }{
 var refused = []string{"general public license", "commons clause", "business source license",
 	"server side public license", "elastic license", "non-commercial", "noncommercial", "all advertising materials"}
 
-// licenses returns the permitted licenses that a text has.
+// licenses returns the permitted licenses that a text has. Texts differ in line breaks, quoting and the case of
+// letters, so phrases are searched in normal form. A text that no phrase fits is an error rather than a guess: a person
+// adds the license here, or removes the module.
 func licenses(text []byte) (names []string, err error) {
 	words := strings.Join(strings.Fields(strings.ToLower(strings.ReplaceAll(string(text), ">", ""))), " ")
 	words = strings.NewReplacer("license, version", "license version", "and/or", "and").Replace(words)
@@ -80,6 +82,8 @@ type module struct {
 // linked returns the modules of other authors in some programs, and by module the folders of their linked packages.
 func linked(targets []string, tags string, programs ...string) (map[string][]string, map[string]module, error) {
 	folders, modules := map[string][]string{}, map[string]module{}
+	// One list for all targets: build constraints link other packages on each system, and a release has one file of
+	// notices.
 	for _, target := range targets {
 		system, processor, ok := strings.Cut(target, "/")
 		if !ok {
@@ -100,6 +104,8 @@ func linked(targets []string, tags string, programs ...string) (map[string][]str
 			if err := d.Decode(&p); err != nil {
 				return nil, nil, err
 			}
+			// A module replaced by a folder is part of this repository; one that is replaced by another version is
+			// still a module of others. Without a module a package is Go's, which is added once below.
 			if m := p.Module; m != nil && !m.Main && (m.Replace == nil || m.Replace.Version != "") {
 				name := m.Path + " " + m.Version
 				folders[name], modules[name] = append(folders[name], p.Dir), *m
@@ -120,6 +126,8 @@ var (
 func files(root string, folders []string, do func(path string, license bool) error) error {
 	seen := map[string]bool{}
 	for _, dir := range slices.Sorted(slices.Values(folders)) {
+		// From the package up to the root of its module: a folder may have a license for its code in addition to the
+		// module's.
 		for ; !seen[dir] && strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
 			seen[dir] = true
 			entries, err := os.ReadDir(dir)
@@ -193,6 +201,8 @@ func (b *book) add(name, root string, folders []string) (all []string, err error
 			}
 			all = append(all, names...)
 		}
+		// Many modules have the same text to the byte, as Apache-2.0. Nearly equal ones stay apart, since the copyright
+		// line is what the license asks to keep.
 		key := string(text)
 		if b.owners[key] == nil {
 			b.texts = append(b.texts, key)

@@ -164,7 +164,7 @@ func (s *service) serve(ctx context.Context, at federation.HTTP, out io.Writer) 
 
 // serveRequest is the JSON of a request. A node is a name of the data set or of New, or a number.
 type serveRequest struct {
-	Nodes []any `json:"nodes"` // to predict for; none = those of New
+	Nodes []any `json:"nodes"` // to predict for; none = the nodes of New
 	New   []struct {
 		Node     string    `json:"node"`
 		Features []float32 `json:"features"`

@@ -124,6 +124,8 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
 	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+train.LabelsLen(kind, classes),
 		1+train.LabelReals(kind, classes)
+	// The first number counts the sites that have the sums already, in the same reduction: a restarted site learns from
+	// it whether to sum anew, at no message more.
 	first := append([]int64{0}, train.LabelNumbers(e.Shard, e.Draw)...)
 	if e.sums != nil {
 		first[0] = 1
@@ -155,10 +157,12 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	mine.Sheets = make([]int64, 2*sheet.Size())
 	writeSheets(sheet, mine.Sheets, own, e.logits, eval.FitTemperatures(mine.Likelihoods, kind, classes))
+	// reduce writes the totals over this site's part, which tell still needs.
 	ownSheets := slices.Clone(mine.Sheets)
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
 	}
+	// After the sheets, because groups need the temperatures and thresholds that follow from them.
 	if err := e.sumGroups(&mine, g.Size(), reduce); err != nil {
 		return err
 	}

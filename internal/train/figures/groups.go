@@ -19,7 +19,9 @@ import (
 type Groups struct {
 	Column string
 	names  []string
-	of     []int32 // of each own node; none is in the pool
+	// By names that all sites have in one order: the encoding, which is the same at all, lists values and cuts. So the
+	// sums need no agreement on values, and they reveal none that the encoding has not.
+	of []int32 // of each own node; none is in the pool
 }
 
 // Group are the counts of the test nodes with one value of a column.
@@ -71,11 +73,15 @@ func GroupsOf(by string, s *shard.Shard) (*Groups, error) {
 	case c.Kind == "categorical" && given == "":
 		g.names = slices.Clone(c.Values)
 		for i := range g.of {
+			// Read back from the one-hot columns: a part has no text of a cell, and the model reads the same columns.
+			// With all of them 0 the count ends at "none or another".
 			for int(g.of[i]) < len(c.Values) && feature(s.X, i, first+int(g.of[i])) == 0 {
 				g.of[i]++
 			}
 		}
 	case number && given != "":
+		// Cuts are standardised like the feature and compared as float32: in float64 a number at a cut could come out
+		// below it.
 		var cuts []float32 // as features: a number at a cut is not below it
 		last, from := math.Inf(-1), "under "
 		for _, text := range strings.Split(given, ",") {
@@ -178,12 +184,15 @@ func (e *Exchange) ownGroups(own *shard.Shard, f *Figures) ([]int64, error) {
 			}
 		}
 	}
+	// Before anything is sent: with secure sums nobody sees the part of one site, but two sums that differ by one site
+	// would show it.
 	pool(v, rows, fewNodes, func(a, b int64) int64 { return a + b })
 	return v, nil
 }
 
 // pool adds to the last group those whose number in n is below least and, while its own number is, the smallest of the
-// others. together is the number of two groups.
+// others. together is the number of two groups. Each round empties one group, so it ends. The smallest goes first,
+// which keeps most values visible; a pool that is itself too small would show its nodes, so it takes one more.
 func pool(v, n []int64, least int64, together func(a, b int64) int64) {
 	last := len(n) - 1
 	for {
@@ -227,6 +236,9 @@ func (e *Exchange) sumGroups(s *sums, sites int, reduce func(string, []int64, in
 	if err := reduce(ofValues, have, bits, narrow); err != nil {
 		return err
 	}
+	// have is a total that all sites know, so each of them empties the same groups. Otherwise one value's nodes would
+	// be partly in its group and partly in the pool. The sites of the pool are not counted again; the larger number of
+	// the two is a lower bound.
 	pool(v, have, int64(min(sites, leastHidden)), func(a, b int64) int64 { return max(a, b) }) // at least as many
 	s.Groups = v
 	return reduce(ofValueCounts, v, bits, narrow)
@@ -243,6 +255,8 @@ func (e *Exchange) groups(v []int64, rows int64) (all []Group, err error) {
 	for k, name := range e.By.names {
 		v := v[cells*k:][:cells]
 		g := Group{name, v[0], v[1], v[2], v[3], v[4]}
+		// A site's part of a secure sum cannot be checked, but the total can: it must be possible, and cover the test
+		// nodes of the sheets.
 		if slices.Min(v) < 0 || slices.Max(v) > g.Rows || g.Found > min(g.Right, g.Positives, g.Alarms) {
 			return nil, fmt.Errorf("figures by %s: numbers of value %s must fit together (got %d)", e.By.Column,
 				name, v)

@@ -97,6 +97,7 @@ func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []in
 		if err != nil {
 			return nil, err
 		}
+		// By the thresholds and calibration of all sites, so that the published figures compare.
 		_, counts := e.split(s)
 		_, test, err := tables(eval.NewSheet(e.Shard.Labels, e.Goal), sheets)
 		if err != nil {
