@@ -201,6 +201,7 @@ func (d *doctor) clock(skews []time.Duration) {
 	}
 	slices.Sort(skews)
 	skew := skews[len(skews)/2]
+	// The median, because one member with a wrong clock must not put the blame on this machine.
 	const remedy = "set the clock by the network (timedatectl set-ntp true, w32tm /resync), unless the others are wrong"
 	switch {
 	case skew.Abs() > skewFault:

@@ -82,7 +82,8 @@ func (a *Consent) Head() string {
 // path is the file of the lines that a person has allowed.
 func (a *Consent) path() string { return filepath.Join(a.Dir, "approved.txt") }
 
-// allowed returns the lines that a person has allowed, and when.
+// allowed returns the lines that a person has allowed, and when. A program that can write the folder could otherwise
+// add lines that nobody has seen. The signature is over time and lines, by the key that also signs approvals.
 func (a *Consent) allowed() (lines, when string, err error) {
 	text, err := os.ReadFile(a.path())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -113,6 +114,8 @@ func (a *Consent) Ask(ctx context.Context, page string) error {
 	if err != nil {
 		return err
 	}
+	// Lines are compared as a set, so a page in another order needs no answer. The plan's fingerprint is a line: a line
+	// has the same sense as long as the plan is the same.
 	had := map[string]bool{"": true}
 	for line := range strings.Lines(held) {
 		had[strings.TrimSpace(line)] = true
@@ -160,7 +163,8 @@ func (a *Consent) Ask(ctx context.Context, page string) error {
 func (a *Consent) until() admission.Date { return admission.Day(time.Now().AddDate(1, 0, 0)) }
 
 // Sign puts the federation's roster in force, which the page showed, and signs this site's approval of the plan, unless
-// there is one.
+// there is one. First the roster: a roster that is older than the one in force is refused, and then nothing is signed.
+// An approval by others stays and gets this site's signature, since a policy may ask for several.
 func (a *Consent) Sign() error {
 	if a.Roster == nil {
 		return nil

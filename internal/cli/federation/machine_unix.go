@@ -58,6 +58,8 @@ func wholeDatagrams(c *net.UDPConn, whole bool) error {
 	if whole {
 		value = probe
 	}
+	// With probe the kernel sets the bit that forbids fragments and ignores what it believes of the path's MTU, so that
+	// a large datagram is sent rather than refused here.
 	level, option := unix.IPPROTO_IP, discover4
 	if c.RemoteAddr().(*net.UDPAddr).IP.To4() == nil {
 		level, option = unix.IPPROTO_IPV6, discover6

@@ -87,7 +87,8 @@ type asked struct {
 	err        error
 }
 
-// askAll asks the UDP ports of the others until each has answered, or ctx ends.
+// askAll asks the UDP ports of the others until each has answered, or ctx ends. It runs next to the survey over libp2p,
+// since both wait for the same members, and repeats: a member's program may start later.
 func askAll(ctx context.Context, all []node.Member, self string) []*asked {
 	var out []*asked
 	var asking sync.WaitGroup
@@ -110,6 +111,8 @@ func askAll(ctx context.Context, all []node.Member, self string) []*asked {
 			out = append(out, one)
 			asking.Go(func() {
 				for one.whole+one.cut == 0 && ctx.Err() == nil && !errors.Is(one.err, errUnsupported) {
+					// Pieces are tried only if nothing whole is answered: a path with a small MTU then differs from a
+					// firewall or a program that does not run.
 					if one.whole, one.err = askQUIC(ctx, at, true); one.whole == 0 && one.err == nil {
 						one.cut, one.err = askQUIC(ctx, at, false)
 					}
@@ -161,10 +164,13 @@ func askQUIC(ctx context.Context, at *net.UDPAddr, whole bool) (largest int, err
 	ask := func() {
 		for k, size := range payloads {
 			b := make([]byte, size)
+			// A new ID each time, so that an endpoint does not take the datagrams for one connection that fails.
 			rand.Read(b[6:14])
 			b[0] = 0xc0 // a long header,
 			binary.BigEndian.PutUint32(b[1:], 0x1a2a3a4a)
 			b[5], b[14] = 8, 8 // and two IDs; the answer has ours
+			// The first byte of our ID names the size, and an answer returns the ID: so one socket can send all sizes
+			// at once and still know which one came through.
 			b[15] = byte(k)
 			if _, fault := conn.Write(b); errors.Is(fault, syscall.ECONNREFUSED) { // one too large here is not sent
 				err = fault
@@ -172,6 +178,7 @@ func askQUIC(ctx context.Context, at *net.UDPAddr, whole bool) (largest int, err
 		}
 	}
 	answer := make([]byte, 1500)
+	// Sent again within a second, since UDP loses datagrams and a lost one would look like a small MTU.
 	for begun := time.Now(); time.Since(begun) < askTime && largest < payloads[len(payloads)-1] && ctx.Err() == nil; {
 		ask()
 		conn.SetReadDeadline(time.Now().Add(askEvery))
@@ -207,6 +214,7 @@ func (d *doctor) nat(found []node.Sighting) {
 		if err != nil || fault != nil {
 			continue
 		}
+		// One destination shows an address only. Whether a router gives each destination another port takes two.
 		others[s.Address] = true
 		if onInterface(ip) {
 			inside = ip.String()

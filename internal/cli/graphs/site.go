@@ -64,6 +64,7 @@ func (c *columnRoles) UnmarshalYAML(node ast.Node) error {
 	for _, pair := range pairs {
 		*c = append(*c, columnRole{pair.Key.GetToken().Value, strings.TrimSpace(pair.Value.GetToken().Value),
 			pair.Key.GetToken().Position.Line})
+		// A quoted role or a block of text: the token is what was written, the value is what it means.
 		if pair.Value.Type() == ast.StringType || pair.Value.Type() == ast.LiteralType {
 			(*c)[len(*c)-1].role = pair.Value.(ast.ScalarNode).GetValue().(string)
 		}
@@ -101,7 +102,8 @@ func ReadSite(path string) (*SiteFile, error) {
 	return f, nil
 }
 
-// Matching returns heddle match with what the file at path sets instead of flags.
+// Matching returns heddle match with what the file at path sets instead of flags. It sets flags rather than fields, so
+// that the checks and error texts of the command apply, and a flag that is added there can be set here.
 func (f *SiteFile) Matching(path string) (*Matching, error) {
 	m := new(Matching)
 	flags := m.command().Flags()
@@ -193,6 +195,7 @@ func (t siteTable) set(flags *pflag.FlagSet, format table.Format) error {
 			return fmt.Errorf("line %d: %w", c.line, err)
 		}
 	}
+	// An export that gains a column, as a name or an address, must stop here and not become a feature that leaves.
 	for _, name := range of.Columns {
 		if !listed[name] {
 			return fmt.Errorf("%s: line 1: column %q has no role: add it to the columns of this table, if need be as "+

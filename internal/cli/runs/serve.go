@@ -106,6 +106,7 @@ func newService(m *nn.Model, card modelfile.Card, g *graph.Graph) (*service, err
 	for i, id := range g.IDs {
 		s.names[id] = i
 	}
+	// Older model files have no names of classes: then numbers are names.
 	for k := len(s.labels); k < m.Spec.Classes; k++ {
 		s.labels = append(s.labels, strconv.Itoa(k))
 	}
@@ -141,6 +142,8 @@ func (s *service) serve(ctx context.Context, at federation.HTTP, out io.Writer) 
 	if err != nil {
 		return fmt.Errorf("--http: %w", err)
 	}
+	// A client that sends or reads slowly must not keep memory for ever. Writing has the most time, because a request
+	// for many nodes is computed within it.
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: 2 * time.Minute, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14}
 	fmt.Fprintf(out, "serving http://%s/predict\n", listener.Addr())
@@ -151,6 +154,7 @@ func (s *service) serve(ctx context.Context, at federation.HTTP, out io.Writer) 
 		return err
 	case <-ctx.Done():
 	}
+	// ctx has ended, so that the last answers need a deadline that does not depend on it.
 	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := server.Shutdown(last); err != nil {
@@ -253,9 +257,12 @@ func (s *service) read(w http.ResponseWriter, r *http.Request) ([]servePredictio
 		q.Nodes = append(q.Nodes, q.New[k].Node)
 	}
 	changes := len(q.New) + len(q.Changed) + len(q.Edges)
+	// Without nodes a request must have an effect: changes that are neither kept nor predicted for are most likely a
+	// mistake.
 	if n := len(q.Nodes); n > mostNodes || n == 0 && (changes == 0 || !q.Keep) {
 		return nil, fmt.Errorf("nodes must be 1 to %d, or changes kept (got %d)", mostNodes, n)
 	}
+	// The lock of names is always taken before the predictor's, in both cases.
 	if changes == 0 {
 		s.lock.RLock()
 		defer s.lock.RUnlock()
@@ -264,6 +271,8 @@ func (s *service) read(w http.ResponseWriter, r *http.Request) ([]servePredictio
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	var all []servePrediction
+	// Names are kept apart until all changes are made: if one fails, the predictor takes back the nodes, and their
+	// numbers would belong to others.
 	added := map[string]int{}
 	err = s.predictor.Update(q.Keep, func(c *predict.Change) (err error) {
 		all, err = s.change(q, c, added)

@@ -128,6 +128,8 @@ func (t *taking) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, t.live.End(err)) }()
 	t.match.Site.OnEvent = t.live.Over(t.match.Site.OnEvent)
+	// Sites start and fail at other times. One that comes back finds the rest in another step, which again recognizes:
+	// they meet anew and compare, rather than all being restarted by hand.
 	until := time.Time{} // for how long to try again after the first failure of another site
 	for {
 		err := t.step(ctx, own)
@@ -144,6 +146,8 @@ func (t *taking) run(ctx context.Context) (err error) {
 			return err
 		}
 		t.watch.Warn(fmt.Sprintf("going back to the meeting: %v", err))
+		// Also a site that has its part meets: another may have lost its own, and parts fit only if all were made
+		// together.
 		t.Training = false // the sites compare their steps
 		select {
 		case <-ctx.Done():
@@ -156,6 +160,8 @@ func (t *taking) run(ctx context.Context) (err error) {
 func (t *taking) again(err error) bool {
 	var other *p2p.MemberMismatchError
 	if errors.As(err, &other) {
+		// A site that starts from a model and one that does not differ in this line only, as if one was killed between
+		// two writes of the journal. Any other line is another plan, which trying again does not change.
 		steps := func(text string) (kept string) { // settings, without the model that a run starts from
 			for line := range strings.Lines(text) {
 				if !strings.HasPrefix(line, "init:") {
@@ -167,6 +173,7 @@ func (t *taking) again(err error) bool {
 		return other.Part == "partition" || other.Part == "plan" && steps(other.OurPlan) == steps(other.PeerPlan)
 	}
 	var lost *comm.PeerError
+	// In training the session brings a failed site back itself, from checkpoints. Here only matching is repeated.
 	return !t.Training && errors.As(err, &lost) && lost.Op != "meet" && !errors.Is(err, comm.ErrRefused)
 }
 
@@ -197,6 +204,8 @@ func (t *taking) open() (err error) {
 	if err != nil {
 		return cli.Invalid(err)
 	}
+	// columns is of what the page depends on and of the plan; input adds the tables. So next month's tables make a new
+	// run that may start from the last model, and another plan or role of a column does not (compare).
 	h := sha256.New()
 	fmt.Fprintf(h, "%x %x\n", sha256.Sum256(t.match.Site.Gate.PlanText), sha256.Sum256(site))
 	columns := fmt.Sprintf("%x", h.Sum(nil))
@@ -243,6 +252,7 @@ func (t *taking) agree(ctx context.Context) (*opened, error) {
 		Stdin: t.cmd.InOrStdin(), Stdout: t.text, Info: t.text}
 	var rules admission.Policy
 	var err error
+	// The policy is judged here as well as by the session: a person must see a refusal before any connection.
 	if t.file.MayLeave != nil {
 		g.Policy = graphs.SitePath
 		if rules, err = admission.ReadPolicy(g.Policy); err != nil {
@@ -272,6 +282,7 @@ func (t *taking) agree(ctx context.Context) (*opened, error) {
 	a.Gate = *g
 	own, page, err := t.page(ctx, &a)
 	if err != nil {
+		// The others may be waiting already, for as long as their site.yaml has.
 		disclosure.Decline(ctx, *t.plan, t.match.Site.Session())
 		return nil, err
 	}
@@ -400,6 +411,7 @@ func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err erro
 		for _, one := range all {
 			latest = max(latest, one.Run)
 		}
+		// All sites have the same list, so each comes to the same answer without another message.
 		complete = true
 		for _, one := range all {
 			complete = complete && one.Done && one.Run == latest
@@ -409,8 +421,10 @@ func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err erro
 		if complete || matched {
 			return nil
 		}
+		// The highest number is the run of all: a site whose tables are unchanged takes part in the others' new run.
 		t.begin(latest)
 		t.Warm = warm
+		// What an earlier try left: training must not go on from checkpoints of other parts.
 		if err := os.RemoveAll(t.at("")); err != nil {
 			return err
 		}
@@ -419,6 +433,7 @@ func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err erro
 		if warm {
 			build.Like = t.model(t.Last)
 		}
+		// With a warm start the columns are the old model's, so the tables are read again by its encoding.
 		if warm || tables == nil {
 			if tables, err = build.Open(ctx, t.watch, io.Discard, t.plan, t.rank); err != nil {
 				return err
