@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/plan"
@@ -36,6 +37,21 @@ func TestMethodOfLinks(t *testing.T) {
 		p, _, err := LoadPlan(c.command, path, c.given, nil)
 		if err != nil || p.Method != c.want {
 			t.Errorf("%+v: method %v, %v", c, p, err)
+		}
+	}
+}
+
+// TestSignaturesLast: a setting behind the signatures, which the approved text ends before, is refused.
+func TestSignaturesLast(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "federation.yaml")
+	for text, refused := range map[string]bool{"": false, "signatures: []\n": false, "# no key\nsignatures: []\n": false,
+		"signatures: []\nmethod: layer-wise\n": true, "signatures: []\n---\nmethod: layer-wise\n": true} {
+		if err := os.WriteFile(path, []byte("seed: 3\nfederation: f\n"+text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := ReadPlan(path)
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "signatures must be the last key") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
