@@ -84,8 +84,8 @@ func readPlan(path string, given map[string]string) (*heddle.Plan, []byte, error
 	}
 	approved := admission.PlanText(text)
 	if end, err := yamltext.Pairs(text[len(approved):]); err != nil || len(end) > 1 {
-		return nil, nil, Invalidf("%s: signatures must be the last key, because a site approves only what is before them "+
-			"(got %d keys from there on)", path, len(end))
+		return nil, nil, Invalidf("%s: signatures must be the last key, because a site approves only what is before "+
+			"them (got %d keys from there on)", path, len(end))
 	}
 	if err := disclosure.CheckMembers(*p); err != nil {
 		return nil, nil, Invalidf("%s: %w", path, err)

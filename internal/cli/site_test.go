@@ -44,7 +44,8 @@ func TestMethodOfLinks(t *testing.T) {
 // TestSignaturesLast: a setting behind the signatures, which the approved text ends before, is refused.
 func TestSignaturesLast(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "federation.yaml")
-	for text, refused := range map[string]bool{"": false, "signatures: []\n": false, "# no key\nsignatures: []\n": false,
+	for text, refused := range map[string]bool{"": false, "signatures: []\n": false,
+		"# no key\nsignatures: []\n":           false,
 		"signatures: []\nmethod: layer-wise\n": true, "signatures: []\n---\nmethod: layer-wise\n": true} {
 		if err := os.WriteFile(path, []byte("seed: 3\nfederation: f\n"+text), 0o600); err != nil {
 			t.Fatal(err)
