@@ -188,7 +188,11 @@ type block struct {
 const neighbours graph.Norm = math.MaxUint8
 
 // block returns the in-edges of nodes with the weights of norm: of all relations together or, if stacked, one relation
-// below the other, without weights of norm and with the nodes themselves as first sources.
+// below the other, without weights of norm and with the nodes themselves as first sources. It first lists the sources
+// and then gives them places: block columns must ascend by node, and numbers by order of arrival would not give that. A
+// self-loop goes to its place by number, too: were it last, the sum would have another order than in the whole graph,
+// and another last bit. A block has weights if and only if the whole graph's edges have them under this norm, so that
+// the same loop sums them in the same way.
 func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 	lists, first := c.in[:1], 0
 	if stacked {
@@ -197,13 +201,9 @@ func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 	if n := c.nodes() - len(c.mark); n > 0 {
 		c.mark = append(c.mark, make([]int32, n)...)
 	}
-	// A block has weights if and only if the whole graph's edges have them under this norm, so that the same loop sums
-	// them in the same way.
 	loops := norm == graph.Loops || norm == graph.GCN
 	weighted := norm != graph.Plain && norm != graph.Loops && norm != neighbours || c.weighted && norm != neighbours
 	b, total := &block{}, 0
-	// First which nodes are sources, then their places: block columns must ascend by node, and numbers by order of
-	// arrival would not give that.
 	note := func(j int32) {
 		if total++; c.mark[j] == 0 {
 			c.mark[j] = 1
@@ -251,8 +251,6 @@ func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 		for _, i := range nodes {
 			loop := loops
 			for _, one := range in[i] {
-				// The loop goes to its place by number. Were it last, the sum would have another order than in the
-				// whole graph, and another last bit.
 				if loop && one.from >= i {
 					take(i, inEdge{i, -1, 1})
 					loop = false

@@ -94,6 +94,10 @@ func (e *Exchange) Run(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn
 // Fault returns the error of the last Run, which is why there are no figures, or nil.
 func (e *Exchange) Fault() error { return e.fault }
 
+// runExchange is Run without the logits. The first number of the first sum counts the sites that have the sums already:
+// a restarted site learns from it whether to sum anew, at no message more. Each sum needs the totals of the one before:
+// likelihoods need the label counts, sheets the temperatures, groups the thresholds. A reduction writes totals over
+// this site's part, so tell gets a copy of its sheets.
 func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model,
 	sent comm.Counts) error {
 	before := g.Bytes()
@@ -124,8 +128,6 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 	kind, classes := e.Shard.Labels.Kind(), e.Shard.Labels.Classes
 	bits, counted, reals := comm.CountBits(max(e.Shard.Nodes, int64(g.Size()))), 1+train.LabelsLen(kind, classes),
 		1+train.LabelReals(kind, classes)
-	// The first number counts the sites that have the sums already, in the same reduction: a restarted site learns from
-	// it whether to sum anew, at no message more.
 	first := append([]int64{0}, train.LabelNumbers(e.Shard, e.Draw)...)
 	if e.sums != nil {
 		first[0] = 1
@@ -157,12 +159,10 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	mine.Sheets = make([]int64, 2*sheet.Size())
 	writeSheets(sheet, mine.Sheets, own, e.logits, eval.FitTemperatures(mine.Likelihoods, kind, classes))
-	// reduce writes the totals over this site's part, which tell still needs.
 	ownSheets := slices.Clone(mine.Sheets)
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
 	}
-	// After the sheets, because groups need the temperatures and thresholds that follow from them.
 	if err := e.sumGroups(&mine, g.Size(), reduce); err != nil {
 		return err
 	}
