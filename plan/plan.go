@@ -85,7 +85,7 @@ type Plan struct {
 	// Column by whose values the test nodes of all sites are also counted, as ward, or age:40,65 with the cuts of
 	// numbers or ages. Values that fewer than 10 test nodes of a site have, or fewer than 3 sites, are counted
 	// together.
-	FiguresBy string `yaml:"figures_by" default:"" rule:"policy.figures_by" help:"column by whose values the model is measured"`
+	FiguresBy string `yaml:"figures_by" default:"" rule:"policy.figures_by" help:"column that groups test nodes"`
 
 	// The settings of each method. Only Method's settings may be written, the others are zero.
 	ClassMeans ClassMeansSection `yaml:"class_means"`

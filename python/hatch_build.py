@@ -25,7 +25,7 @@ TAGS = {
 
 # Folders of a clone that the program is not built from.
 OTHER = {"bench", "docs", "examples", "mobile", "out", "packaging", "python", "runs", "wheels"}
-SUFFIXES = {".css", ".go", ".h", ".html", ".js", ".mod", ".s", ".sum"}
+SUFFIXES = {".css", ".go", ".h", ".html", ".js", ".mod", ".s", ".sum", ".yaml"}
 
 
 class CustomBuildHook(BuildHookInterface):

@@ -254,7 +254,8 @@ func TestEventsPage(t *testing.T) {
 			rows[strings.Trim(cells[0], "| `")] = strings.TrimSuffix(strings.TrimSpace(cells[2]), " |")
 		}
 	}
-	kinds := []EventKind{RoundEnd, StageEnd, Resync, HaloPlan, Saved, Restored, Connection, Trace, Note, Warning}
+	kinds := []EventKind{RoundEnd, StageEnd, Resync, HaloPlan, Saved, Restored, Connection, Waiting, Trace,
+		Note, Warning}
 	for _, k := range kinds {
 		var names []string
 		for _, f := range (Event{Kind: k}).fields()[3:] {

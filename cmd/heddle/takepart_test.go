@@ -267,6 +267,7 @@ func TestTakePartKilled(t *testing.T) {
 		"training":   {"round done", syscall.SIGKILL, trained},
 		"stopped":    {"round done", syscall.SIGTERM, trained},
 		"writing":    {"stage done", syscall.SIGKILL, nil},
+		"lost part":  {"round done", syscall.SIGKILL, trained}, // and what it had made is gone
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -296,6 +297,11 @@ func TestTakePartKilled(t *testing.T) {
 					_ = c.Wait()
 					if code := c.ProcessState.ExitCode(); !seen || code == 0 {
 						return -1, "", fmt.Sprintf("not killed at %q (exit %d)", one.at, code)
+					}
+					if name == "lost part" {
+						if err := os.RemoveAll(filepath.Join(o.dir, site, "state", "run-1", "part")); err != nil {
+							return -1, "", err.Error()
+						}
 					}
 					time.Sleep(300 * time.Millisecond)
 				}

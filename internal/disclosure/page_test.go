@@ -79,8 +79,8 @@ are in *italics*. A numeric target has sums of targets instead of label counts.
 - ~heddle predict --plan~ sends rows once more, label counts if the model reads labels, and counts of the test metric.
 - With ~phones~ all totals go to the phones, too. With ~leaf_edges~ sites and phones get sums of the rows of their
   nodes' neighbours.
-- With ~figures_by~ a site adds to two more sums, in every method: whether it has test nodes of each value of the column,
-  and how many of them are right.
+- With ~figures_by~ a site adds to two more sums, in every method: whether it has test nodes of each value of the
+  column, and how many of them are right.
 - With ~site_figures~ a site publishes its own rounded test metric. The network sees addresses, times and sizes.
 
 ## What stays

@@ -18,7 +18,7 @@ class Settings(TypedDict, total=False):
         class_weights: Weights of classes, CLASS=WEIGHT or balanced.
         inductive: Train without validation and test nodes.
         metric: Validation metric.
-        figures_by: Column by whose values the model is measured.
+        figures_by: Column that groups test nodes.
         hops: Aggregations of the features.
         epsilon: Differential privacy of edges (0 = none).
         delta: Probability that the guarantee of epsilon fails.
@@ -134,7 +134,7 @@ class Settings(TypedDict, total=False):
     """
 
     figures_by: str
-    """Column by whose values the model is measured.
+    """Column that groups test nodes.
 
     Column by whose values the test nodes of all sites are also counted, as ward, or age:40,65 with
     the cuts of numbers or ages. Values that fewer than 10 test nodes of a site have, or fewer than 3

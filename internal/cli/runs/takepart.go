@@ -219,6 +219,11 @@ func (t *taking) open() (err error) {
 		t.begin(t.Run + 1)
 		t.Input, t.Columns = input, columns
 	}
+	// A site that was killed between the removal of an old part and the journal, or whose part a person deleted, meets
+	// the others again.
+	if _, err := os.Stat(filepath.Join(t.at("part"), "manifest.json")); errors.Is(err, fs.ErrNotExist) {
+		t.Training = false
+	}
 	return nil
 }
 
