@@ -136,7 +136,7 @@ func TestInitRefused(t *testing.T) {
 		if l.Plan.Gradient().Init == "" && !strings.Contains(c.want, "must name") {
 			init := l.Init
 			l.Plan, l.Init = again(t, l.Plan, &r)
-			if strings.Contains(c.want, "--init") {
+			if strings.Contains(c.want, "must be given") {
 				l.Init = init
 			}
 		} else {

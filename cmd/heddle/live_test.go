@@ -86,7 +86,7 @@ func TestLivePage(t *testing.T) {
 	t.Parallel()
 	url, last, wait := watched(t, "--rounds", "30")
 	until(t, url+"/", func(status int, body string) bool {
-		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "site-2 is ") &&
+		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "has not been connected") &&
 			strings.Contains(body, "Audit log")
 	})
 	if status, body := fetched(url + "/readyz"); status != 503 || !strings.Contains(body, "waiting") {

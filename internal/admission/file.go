@@ -76,11 +76,11 @@ func Federation(file []byte) string {
 // rosterOf returns the roster of federation.yaml as JSON.
 func rosterOf(file []byte) ([]byte, error) {
 	r, err := readFileRoster(file)
-	if err == nil && r.Federation == "" {
-		err = errors.New("it has no roster: heddle plan --federation NAME writes a plan that has one")
-	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the file must be a roster, or a plan that has one: %w", err)
+	}
+	if r.Federation == "" {
+		return nil, errors.New("it has no roster: heddle plan --federation NAME writes a plan that has one")
 	}
 	body := Roster{r.Federation, r.Serial, r.Previous, r.Quorum, nil, r.Revoked}
 	for _, m := range r.Members {
