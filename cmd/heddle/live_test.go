@@ -86,8 +86,8 @@ func TestLivePage(t *testing.T) {
 	t.Parallel()
 	url, last, wait := watched(t, "--rounds", "30")
 	until(t, url+"/", func(status int, body string) bool {
-		return status == 200 && strings.Contains(body, "Waiting for") && strings.Contains(body, "has not been connected") &&
-			strings.Contains(body, "Audit log")
+		return status == 200 && strings.Contains(body, "Waiting for") &&
+			strings.Contains(body, "has not been connected") && strings.Contains(body, "Audit log")
 	})
 	if status, body := fetched(url + "/readyz"); status != 503 || !strings.Contains(body, "waiting") {
 		t.Errorf("while a site is missing readyz must be 503 (got %d, %s)", status, body)
