@@ -26,7 +26,7 @@ func TestMissingFiles(t *testing.T) {
 		{"train --config GONE", "--config must be a YAML file of settings"},
 		{"inspect GONE", "PATH must be a data set, partition, part, run, model or checkpoint"},
 		{"audit verify GONE", "LOG must be an audit log"},
-		{"roster show GONE", "FILE must be a roster, as heddle roster writes it"},
+		{"roster show GONE", "FILE must be a roster, such as federation.yaml"},
 	} {
 		refuse(t, 2, []string{test.must, `gone.yaml": no such file or directory)`},
 			strings.Fields(strings.ReplaceAll(test.args, "GONE", gone))...)

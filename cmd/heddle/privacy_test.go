@@ -44,7 +44,7 @@ func TestPrivateEdges(t *testing.T) {
 	without := train[:8:8]
 	refuse(t, 2, []string{"epsilon must be above 0 with a privacy budget"},
 		append(without, "--privacy-ledger", at("ledger"), "--privacy-budget", "6")...)
-	refuse(t, 2, []string{"--privacy-budget needs --privacy-ledger FILE"},
+	refuse(t, 2, []string{"a privacy budget needs a privacy ledger"},
 		append(without, "--epsilon", "1", "--privacy-budget", "6")...)
 	refuse(t, 2, []string{"epsilon: unknown setting of layer-wise; it belongs to class-means"},
 		append(without, "--epsilon", "1", "--method", "layer-wise")...)
