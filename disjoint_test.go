@@ -180,7 +180,7 @@ func TestJoinGraphWithEdges(t *testing.T) {
 	_, errs = joinGraphs(t.Context(), newJoined(t, Local{Plan: p, Shards: whole}), own, t.TempDir(), outside...)
 	for r, err := range errs {
 		if at, ok := errors.AsType[*PeerError](err); !ok || at.Name == "" {
-			t.Errorf("site %d: %v, want a peer that has another plan", r, err)
+			t.Errorf("site %d: the error must name a peer with another plan (got %v)", r, err)
 		}
 	}
 	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(end); {
@@ -191,8 +191,8 @@ func TestJoinGraphWithEdges(t *testing.T) {
 	}
 }
 
-// TestSplitAndJoin: the plan that splits a graph, with how many parts and how, is the plan with which the sites join,
-// and its members decide how many parts there are. A site that does not come is named.
+// TestSplitAndJoin: one plan splits a graph and lets the sites join with the parts. Its members set the number of
+// parts. The error names a site that does not come.
 func TestSplitAndJoin(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 1200}, rng.New(1))
 	p := read(t, "policy: random\ntransport: memory\nlink: latency=1ms")
@@ -208,12 +208,12 @@ func TestSplitAndJoin(t *testing.T) {
 	}
 	j.plan.Peers = plan.AutoPeers
 	if parts, err := Split(g, j.plan); err != nil || len(parts) != 2 {
-		t.Errorf("%d parts and %v, want one for each member", len(parts), err)
+		t.Errorf("each member must have one part (got %d parts, error %v)", len(parts), err)
 	}
 	s := j.sites[0]
 	s.Wait, s.State = 200*time.Millisecond, ""
 	_, err = Join(t.Context(), j.plan, s)
 	if late, ok := errors.AsType[*WaitError](err); !ok || !slices.Equal(late.Missing, []string{"site-1"}) {
-		t.Errorf("%v, want that site-1 is missing", err)
+		t.Errorf("the error must name site-1 as missing (got %v)", err)
 	}
 }

@@ -74,7 +74,7 @@ func (o *operators) write(name, file, text string) {
 	}
 }
 
-// replace replaces a text in a site's file, in which it must be.
+// replace replaces a text in a site's file. It is a fault of the test if the file does not have the text.
 func (o *operators) replace(name, file, old, by string) {
 	o.t.Helper()
 	text := string(contents(o.t, o.at(name, file)))
@@ -101,8 +101,8 @@ func (o *operators) run(name, answer string, args ...string) (e ended) {
 	return ended{c.ProcessState.ExitCode(), out.String(), errors.String()}
 }
 
-// part runs heddle take-part at all sites, which must end as want has it (no entry = 0).
-func (o *operators) part(answer string, want map[string]int, args ...string) map[string]ended {
+// takePart runs heddle take-part at all sites. want has the exit code of each site (no entry = 0).
+func (o *operators) takePart(answer string, want map[string]int, args ...string) map[string]ended {
 	o.t.Helper()
 	ends := atOnce(o.names, func(name string) (int, string, string) {
 		e := o.run(name, answer, append([]string{"take-part"}, args...)...)
@@ -158,7 +158,7 @@ func TestTakePart(t *testing.T) {
 	})
 	o.replace("west", "site.yaml", "ward: label", "ward: categorical") // a wrong guess
 	o.replace("west", "site.yaml", "categories: []", "categories: [ward]")
-	page := o.part("y\n", nil)["north"].out
+	page := o.takePart("y\n", nil)["north"].out
 	for _, want := range []string{`texts of ward: ["medicine" "outpatient" "surgery"]`, "label counts",
 		"Settings of the plan", "predictions: results/run-1/predictions.csv"} {
 		if !strings.Contains(page, want) {
@@ -170,12 +170,12 @@ func TestTakePart(t *testing.T) {
 		t.Errorf("all must be shown before the sites meet\n%s", page)
 	}
 	o.complete(1)
-	if e := o.part("", nil, "--yes")["west"]; !strings.Contains(e.out, "nothing is new") {
+	if e := o.takePart("", nil, "--yes")["west"]; !strings.Contains(e.out, "nothing is new") {
 		t.Errorf("the same tables again\n%s%s", e.out, e.errors)
 	}
 	o.replace("north", "north-patients.csv", "p000,", "p998,50,1.2,surgery,\np000,")
 	o.replace("north", "north-contacts.csv", "p000,", "p998,p000,\np000,")
-	o.part("", nil, "--yes") // no page has how many patients there are
+	o.takePart("", nil, "--yes") // no page has how many patients there are
 	o.complete(2)
 	if text := contents(t, o.at("north", "results/run-2/predictions.csv")); !bytes.Contains(text, []byte("p998,")) {
 		t.Error("the new patient must have a prediction")
@@ -335,7 +335,7 @@ func TestTakePartSigned(t *testing.T) {
 		t.Errorf("without signatures: exit %d\n%s", e.exit, e.errors)
 	}
 	sign()
-	if page := o.part("y\n", nil)["south"].out; !strings.Contains(page, "compare over the phone: ") {
+	if page := o.takePart("y\n", nil)["south"].out; !strings.Contains(page, "compare over the phone: ") {
 		t.Errorf("the page must have the fingerprint\n%s", page)
 	}
 	o.complete(1)
@@ -353,7 +353,7 @@ func TestTakePartSigned(t *testing.T) {
 		text := string(contents(t, o.at(name, name+"-contacts.csv")))
 		o.write(name, name+"-contacts.csv", regexp.MustCompile("(?m)^.*,west\n").ReplaceAllString(text, ""))
 	}
-	o.part("y\n", nil)
+	o.takePart("y\n", nil)
 	if got := figures(t, o.at("north", "results/run-2/result.json")); got.Peers != 2 {
 		t.Errorf("%d peers, must be 2", got.Peers)
 	}
@@ -364,9 +364,9 @@ func TestTakePartWarm(t *testing.T) {
 	t.Parallel()
 	o := operate(t, nil, "--method", "full-batch", "--model", "sage", "--hidden", "16", "--rounds", "40")
 	o.allowFullBatch()
-	o.part("y\n", nil)
+	o.takePart("y\n", nil)
 	o.replace("south", "south-patients.csv", "p002,", "p998,50,1.2,surgery,\np002,")
-	e := o.part("y\n", nil)["north"]
+	e := o.takePart("y\n", nil)["north"]
 	init := regexp.MustCompile("init: [0-9a-f]{64}")
 	if !init.Match(contents(t, o.at("north", "results/run-2/settings.yaml"))) ||
 		!strings.Contains(e.errors, "without a column of role split") {
@@ -377,13 +377,13 @@ func TestTakePartWarm(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.replace("south", "south-patients.csv", "p998,50", "p998,51")
-	o.part("y\n", nil)
+	o.takePart("y\n", nil)
 	if init.Match(contents(t, o.at("north", "results/run-3/settings.yaml"))) {
 		t.Error("run 3 must not start from a model that west lacks")
 	}
 }
 
-// TestTakePartPage: one page shows all steps of a site: for whom it waits, the matching of tables, training, the end.
+// TestTakePartPage: one page shows all steps of a site: the wait for other sites, matching, training and the end.
 func TestTakePartPage(t *testing.T) {
 	t.Parallel()
 	at := fmt.Sprintf("127.0.0.1:%d", testenv.FreePorts(t, 1))
