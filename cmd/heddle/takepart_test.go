@@ -22,6 +22,7 @@ type operators struct {
 	t     *testing.T
 	dir   string
 	names []string
+	net   *network // of the sites, each with a network namespace of its own (nil = all are on this machine's)
 }
 
 // operate writes the tables of the hospitals into the folders, lets edit change them, and runs heddle init at each; one
@@ -31,28 +32,45 @@ func operate(t *testing.T, edit func(o *operators), plan ...string) *operators {
 	if runtime.GOOS == "windows" {
 		t.Skip("processes are interrupted by signals")
 	}
-	o := &operators{t, t.TempDir(), []string{"north", "south", "west"}}
+	o := rawSites(t)
+	if edit != nil {
+		edit(o)
+	}
+	ids := o.init()
+	args := append([]string{"plan", "-o", filepath.Join(o.dir, "federation.yaml"), "--port",
+		fmt.Sprint(testenv.FreePorts(t, 3))}, plan...)
+	for _, id := range ids {
+		args = append(args, id+"@127.0.0.1")
+	}
+	must(t, args...)
+	o.share()
+	return o
+}
+
+// rawSites writes the tables of the hospitals into the folders.
+func rawSites(t *testing.T) *operators {
+	t.Helper()
+	o := &operators{t: t, dir: t.TempDir(), names: []string{"north", "south", "west"}}
 	for _, name := range o.names {
 		for _, table := range []string{"patients", "contacts"} {
 			file := name + "-" + table + ".csv"
 			o.write(name, file, string(contents(t, filepath.Join(hospitalTables, file))))
 		}
 	}
-	if edit != nil {
-		edit(o)
-	}
-	args := append([]string{"plan", "-o", filepath.Join(o.dir, "federation.yaml"), "--port",
-		fmt.Sprint(testenv.FreePorts(t, 3))}, plan...)
+	return o
+}
+
+// init runs heddle init at each site, and returns the lines that it printed: names and IDs.
+func (o *operators) init() (ids []string) {
+	o.t.Helper()
 	for _, name := range o.names {
 		e := o.run(name, "", "init", name)
 		if e.exit != 0 {
-			t.Fatalf("%s: %s", name, e.errors)
+			o.t.Fatalf("%s: %s", name, e.errors)
 		}
-		args = append(args, strings.TrimSpace(e.out)+"@127.0.0.1")
+		ids = append(ids, strings.TrimSpace(e.out))
 	}
-	must(t, args...)
-	o.share()
-	return o
+	return ids
 }
 
 // share copies federation.yaml to all sites.
@@ -86,6 +104,9 @@ func (o *operators) replace(name, file, old, by string) {
 
 func (o *operators) command(name, answer string, args ...string) *exec.Cmd {
 	c := process(o.t, args...)
+	if o.net != nil {
+		c = o.net.inside(name, c)
+	}
 	home := filepath.Join(o.dir, name)
 	c.Dir, c.Stdin = home, strings.NewReader(answer)
 	c.Env = append(c.Env, "HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, ".config"))
@@ -251,6 +272,42 @@ func TestTakePartFaults(t *testing.T) {
 	}
 }
 
+// struck runs heddle take-part at a site, and signals it when it has printed at and then ready (nil = at once) reports
+// true. It must end by the signal.
+func (o *operators) struck(name, at string, ready func() bool, signal syscall.Signal, args ...string) (e ended) {
+	c := o.command(name, "y\n", append([]string{"take-part"}, args...)...)
+	both, write, err := os.Pipe()
+	if err == nil {
+		c.Stdout, c.Stderr = write, write
+		err = c.Start()
+		write.Close()
+	}
+	if err != nil {
+		return ended{0, "", err.Error()}
+	}
+	defer both.Close()
+	var text strings.Builder
+	seen := false
+	for all := bufio.NewScanner(both); all.Scan(); {
+		text.WriteString(all.Text() + "\n")
+		if !seen && strings.Contains(all.Text(), at) {
+			seen = true
+			go func() {
+				for ready != nil && !ready() {
+					time.Sleep(time.Millisecond)
+				}
+				_ = c.Process.Signal(signal)
+			}()
+		}
+	}
+	_ = c.Wait()
+	e = ended{c.ProcessState.ExitCode(), text.String(), ""}
+	if !seen {
+		e.exit = 0
+	}
+	return e
+}
+
 // TestTakePartKilled: a site that is killed at any step goes on by the same command, and so do the others, which wait.
 func TestTakePartKilled(t *testing.T) {
 	t.Parallel()
@@ -277,26 +334,8 @@ func TestTakePartKilled(t *testing.T) {
 			}
 			ends := atOnce(o.names, func(site string) (int, string, string) {
 				if site == "west" {
-					c := o.command(site, "y\n", "take-part", "--log-level", "debug")
-					both, write, err := os.Pipe()
-					if err != nil {
-						return -1, "", err.Error()
-					}
-					c.Stdout, c.Stderr = write, write
-					if err := c.Start(); err != nil {
-						return -1, "", err.Error()
-					}
-					write.Close()
-					seen := false
-					for lines := bufio.NewScanner(both); lines.Scan(); {
-						if !seen && strings.Contains(lines.Text(), one.at) {
-							seen = true
-							_ = c.Process.Signal(one.signal)
-						}
-					}
-					_ = c.Wait()
-					if code := c.ProcessState.ExitCode(); !seen || code == 0 {
-						return -1, "", fmt.Sprintf("not killed at %q (exit %d)", one.at, code)
+					if e := o.struck(site, one.at, nil, one.signal, "--log-level", "debug"); e.exit == 0 {
+						return -1, e.out, "killed at " + one.at
 					}
 					if name == "lost part" {
 						if err := os.RemoveAll(filepath.Join(o.dir, site, "state", "run-1", "part")); err != nil {
