@@ -194,15 +194,19 @@ func (g *Fixed) Agree(sums []float32) error {
 	return nil
 }
 
-// Integers returns the Update as multiples of the steps, rounded half to even. Residual, if there is
-// one, becomes what rounding left out. Of 4 bits each byte is one of 8 bits, the first of two numbers plus
-// 16 times the second: no sum of the first reaches the second.
+// Integers returns the Update as multiples of the steps, rounded half to even. Integers of 32 bits take the memory of
+// the Update, which has no numbers until Take. Residual, if there is one, becomes what rounding left out. Of 4 bits
+// each byte is one of 8 bits, the first of two numbers plus 16 times the second: no sum of the first reaches the
+// second.
 func (g *Fixed) Integers() Integers {
 	if g.c.Bits == 4 {
 		return g.pairs()
 	}
 	x, residual, bits := g.c.Update, g.c.Residual, g.c.Bits
-	all := NewIntegers(bits, len(x))
+	all := Integers{bits, FloatBytes(x)}
+	if bits != 32 {
+		all = NewIntegers(bits, len(x))
+	}
 	b := all.B
 	for k, n := range g.parts {
 		steps := slices.Repeat(g.step[k], g.tile(n)/g.columns)
@@ -214,13 +218,13 @@ func (g *Fixed) Integers() Integers {
 		}
 		for at := 0; at < n; at += len(steps) {
 			row := x[at:min(at+len(steps), n)]
-			encode(bits, row, inverse, b[at*bits/8:])
 			if residual != nil {
 				for j, v := range row {
 					z := math.RoundToEven(float64(v) * inverse[j])
 					residual[at+j] = float32(float64(v) - float64(z*steps[j]))
 				}
 			}
+			encode(bits, row, inverse, b[at*bits/8:])
 		}
 		x, b = x[n:], b[n*bits/8:]
 		if residual != nil {

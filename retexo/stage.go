@@ -1,6 +1,8 @@
 package retexo
 
 import (
+	"math"
+
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -141,13 +143,10 @@ func (st *stage) feedBack() (finite bool) {
 	if st.residual != nil {
 		kernels.Axpy(1, st.residual, st.slab.Grad)
 	}
-	for _, v := range st.slab.Grad {
-		if v-v != 0 {
-			clear(st.slab.Grad)
-			return false
-		}
+	if finite = kernels.MaxAbs(st.slab.Grad) <= math.MaxFloat32; !finite {
+		clear(st.slab.Grad)
 	}
-	return true
+	return finite
 }
 
 // keep remembers the state that the round at hand started from and validated.
