@@ -243,10 +243,10 @@ type sum struct {
 	give, done uint8 // steps: of the parts, of the sums
 	// of the elements from at on that another member gives (nil = anything will do)
 	check  func(at int, b []byte) error
-	hide   func(lo, hi int) // makes elements lo, …, hi−1 of this member's part ready to leave (nil = they are)
-	lo, hi int              // the chunk
-	parts  []chan []byte    // frames of member q in turn, buffered for all (nil = no member, or this one)
-	ready  []chan struct{}  // closed when piece p of the chunk is the sum
+	hide   func(to, lo, hi int) // makes elements lo, …, hi−1 ready to be sent to member `to` (nil = they are)
+	lo, hi int                  // the chunk
+	parts  []chan []byte        // frames of member q in turn, buffered for all (nil = no member, or this one)
+	ready  []chan struct{}      // closed when piece p of the chunk is the sum
 }
 
 func newSum(c *call, v vector, give, done uint8) *sum {
@@ -278,7 +278,7 @@ func (s *sum) giveTo(q int) bool {
 		return true
 	}
 	if s.hide != nil {
-		s.hide(lo, hi)
+		s.hide(q, lo, hi)
 	}
 	return s.sendBytes(q, s.give, s.bytes(lo, hi))
 }
@@ -321,9 +321,6 @@ func (s *sum) take(q int, given chan struct{}) bool {
 
 // sumChunk makes each piece of the chunk the sum over all members, in rank order.
 func (s *sum) sumChunk() bool {
-	if s.hide != nil && s.lo < s.hi {
-		s.hide(s.lo, s.hi)
-	}
 	frames, terms := make([][]byte, s.size), make([][]byte, s.size)
 	for p := range s.ready {
 		for q := range s.size {

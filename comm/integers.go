@@ -36,9 +36,9 @@ func (x Integers) sum(lo int, terms [][]byte) {
 // SumIntegers makes each of at most two vectors the sum of the members' vectors by Reduce,
 // element by element; every member sends meta to each of the others by Control. The
 // lengths must agree between members. It is the transport of sums whose terms are masked: hide is called
-// once for each number of vector k, as part of lo, …, hi−1, before it leaves or is added to, by several
+// once for numbers lo, …, hi−1 of vector k before they are sent to member `to`, which sums them, by several
 // goroutines at once. So some parts are masked while others are on their way.
-func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide func(k, lo, hi int),
+func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide func(k, to, lo, hi int),
 	vectors ...Integers) (Reduced, error) {
 	if len(meta) > MaxMeta || len(vectors) > 2 {
 		panic(fmt.Sprintf("comm: SumIntegers %v: at most %d bytes of meta and two vectors (got %d and %d)", id, MaxMeta,
@@ -59,7 +59,7 @@ func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide 
 			c.path = 2
 		}
 		s := newSum(c, v, []uint8{stepGive, stepGiveCount}[k], []uint8{stepSum, stepSumCount}[k])
-		s.hide = func(lo, hi int) { hide(k, lo, hi) }
+		s.hide = func(to, lo, hi int) { hide(k, to, lo, hi) }
 		sums = append(sums, s)
 	}
 	if g.size > 1 {

@@ -54,7 +54,7 @@ func TestOwnersAndTrees(t *testing.T) {
 				defer g.Close()
 				x := comm.NewIntegers(32, n)
 				x.Add(slices.Repeat([]byte{1, 0, 0, 0}, n))
-				_, err := g.SumIntegers(context.Background(), comm.ReduceID{}, nil, func(int, int, int) {}, x)
+				_, err := g.SumIntegers(context.Background(), comm.ReduceID{}, nil, func(int, int, int, int) {}, x)
 				if want := slices.Repeat([]byte{byte(size), byte(size >> 8), 0, 0}, n); err == nil &&
 					!slices.Equal(x.B, want) {
 					err = errors.New("the sum is not the number of members")

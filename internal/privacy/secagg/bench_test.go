@@ -72,11 +72,11 @@ func BenchmarkMask(b *testing.B) {
 				v := comm.NewIntegers(bits, 1_000_000)
 				pairs := make([]pair, partners)
 				for k := range pairs {
-					pairs[k] = pair{secret: bytes.Repeat([]byte{byte(k)}, 32), first: k%2 == 0}
+					pairs[k] = pair{with: k + 1, secret: bytes.Repeat([]byte{byte(k)}, 32), first: k%2 == 0}
 				}
 				b.SetBytes(int64(partners * len(v.B)))
 				for b.Loop() {
-					cover(pairMasks(pairs, "bench"), v, 0, 1_000_000)
+					cover(pairMasks(pairs, "bench"), v, 0, 0, 1_000_000)
 				}
 			})
 		}

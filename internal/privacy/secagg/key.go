@@ -27,8 +27,8 @@ import (
 // messages: whoever shows two members different keys is found out by the second message.
 
 const (
-	version   = 1
-	purpose   = "heddle: keys of secure sums, version 1\n"
+	version   = 2 // version 1 masked a chunk by pairs with its owner as well
+	purpose   = "heddle: keys of secure sums, version 2\n"
 	pubLen    = 32
 	publicLen = 1 + pubLen + mlkem.EncapsulationKeySize768 // of a first message, without its signature
 	maxSign   = 256                                        // bytes of a signature; an Ed25519 one has 64
@@ -63,6 +63,7 @@ func (t KeyTerms) statement(g *comm.Group, rank int, public []byte) []byte {
 
 // pair is what this member shares with another.
 type pair struct {
+	with   int    // the other one's rank
 	secret []byte // 32 bytes
 	first  bool   // this member has the lower rank: it adds the pair's masks, the other one subtracts them
 }
@@ -176,7 +177,7 @@ func (t KeyTerms) confirm(ctx context.Context, g *comm.Group, own privateKeys, f
 		if err != nil {
 			return nil, err
 		}
-		pairs = append(pairs, pair{secret, lower})
+		pairs = append(pairs, pair{q, secret, lower})
 	}
 	return pairs, nil
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
 )
@@ -27,21 +29,18 @@ func label(id comm.ReduceID, part string, counter uint64, common []byte, vector 
 // A mask is a stream of bytes that is read as numbers, which are added to a vector or subtracted.
 type mask struct {
 	cipher cipher.Block
-	minus  bool
+	pair
 }
 
-// newMask returns the mask that follows from secret and label: AES-256 in counter mode under HKDF-SHA-256 of
+// newMask returns the mask that follows from p's secret and label: AES-256 in counter mode under HKDF-SHA-256 of
 // them. Each key has one use, so that its counter begins at 0.
-func newMask(secret []byte, label string, minus bool) mask {
-	key, err := hkdf.Expand(sha256.New, secret, label, 32)
-	if err != nil {
+func newMask(p pair, label string) mask {
+	key, err := hkdf.Expand(sha256.New, p.secret, label, 32)
+	c, wrong := aes.NewCipher(key)
+	if err = errors.Join(err, wrong); err != nil {
 		panic("secagg: " + err.Error()) // only of lengths
 	}
-	c, err := aes.NewCipher(key)
-	if err != nil {
-		panic("secagg: " + err.Error()) // only of lengths
-	}
-	return mask{c, minus}
+	return mask{c, p}
 }
 
 // from returns the stream from byte lo on.
@@ -57,7 +56,7 @@ func (m mask) from(lo int) cipher.Stream {
 // pairMasks returns this member's masks of one vector: the masks of all members sum to zero.
 func pairMasks(pairs []pair, label string) (all []mask) {
 	for _, p := range pairs {
-		all = append(all, newMask(p.secret, label, !p.first))
+		all = append(all, newMask(p, label))
 	}
 	return all
 }
@@ -68,11 +67,10 @@ const block = 8 << 10
 
 var zeros [block]byte
 
-// cover adds the masks to numbers lo, …, hi−1 of v.
-func cover(masks []mask, v comm.Integers, lo, hi int) {
-	if lo == hi {
-		return
-	}
+// cover adds the masks to numbers lo, …, hi−1 of v, which member `to` sums. The mask shared with that member is left
+// out: it could subtract it, so its own part, which stays with it, needs none either.
+func cover(masks []mask, v comm.Integers, to, lo, hi int) {
+	masks = slices.DeleteFunc(slices.Clone(masks), func(m mask) bool { return m.with == to })
 	lo, hi = lo*v.Bits/8, hi*v.Bits/8
 	streams := make([]cipher.Stream, len(masks))
 	for k, m := range masks {
@@ -84,10 +82,10 @@ func cover(masks []mask, v comm.Integers, lo, hi int) {
 		b := room[:len(some.B)]
 		for k, s := range streams {
 			s.XORKeyStream(b, zeros[:len(b)])
-			if masks[k].minus {
-				some.Sub(b)
-			} else {
+			if masks[k].first {
 				some.Add(b)
+			} else {
+				some.Sub(b)
 			}
 		}
 	}

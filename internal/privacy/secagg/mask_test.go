@@ -13,14 +13,15 @@ import (
 )
 
 // TestCoverInParts: a vector that is masked in parts, cut anywhere and in any order, has the bytes of AES-256 in
-// counter mode from its first to its last: no part of a mask serves twice.
+// counter mode from its first to its last: no part of a mask serves twice. The receiver's own mask is left out.
 func TestCoverInParts(t *testing.T) {
 	const label = "test"
-	pairs := []pair{{secret: bytes.Repeat([]byte{1}, 32), first: true}, {secret: bytes.Repeat([]byte{2}, 32)}}
+	pairs := []pair{{with: 1, secret: bytes.Repeat([]byte{1}, 32), first: true},
+		{with: 2, secret: bytes.Repeat([]byte{2}, 32)}, {with: 3, secret: bytes.Repeat([]byte{3}, 32), first: true}}
 	for _, bits := range []int{8, 16, 32, 64} {
 		n := (2*block + 24) / (bits / 8)
 		want := comm.NewIntegers(bits, n)
-		for _, p := range pairs {
+		for _, p := range pairs[:2] {
 			key, err := hkdf.Expand(sha256.New, p.secret, label, 32)
 			if err != nil {
 				t.Fatal(err)
@@ -41,7 +42,7 @@ func TestCoverInParts(t *testing.T) {
 			t.Run(fmt.Sprintf("%d bits, cuts %v", bits, cuts), func(t *testing.T) {
 				got, masks := comm.NewIntegers(bits, n), pairMasks(pairs, label)
 				for k := len(cuts) - 1; k > 0; k-- {
-					cover(masks, got, cuts[k-1], cuts[k])
+					cover(masks, got, 3, cuts[k-1], cuts[k])
 				}
 				if !bytes.Equal(got.B, want.B) {
 					t.Error("the bytes must be those of the whole vector")

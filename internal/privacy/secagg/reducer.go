@@ -3,7 +3,8 @@
 //
 // Each pair of members shares a secret, fresh in each generation. For each sum both derive the same
 // mask from it, which one adds to its integers and the other subtracts, modulo 2^b: what leaves a
-// member is uniformly random to anybody who lacks one of its masks, and in the sum the masks cancel
+// member is uniformly random to anybody who lacks one of its masks, and in the sum the masks cancel. The member that
+// sums a chunk has no masks of it: it could take its own off, and what it adds does not leave it
 // (pairwise one-time pads; Bonawitz et al., CCS 2017, §4, without the recovery of single members:
 // here a sum needs every member). All other members together, if they pool what they know, see a
 // member's part. The sums themselves are seen by all members.
@@ -67,13 +68,13 @@ func New(ctx context.Context, t KeyTerms, g *comm.Group) (*Reducer, error) {
 // Counts are arbitrary, the error is nil, and Reduced.Meta shows which members differ.
 func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
 	clear(c.Residual)
-	if r.group.Size() == 1 {
+	size := r.group.Size()
+	if size == 1 {
 		return r.group.Reduce(ctx, c)
 	}
 	if err := r.group.Allow(c); err != nil {
 		return comm.Reduced{}, err
 	}
-	size := r.group.Size()
 	check := c.Guard(size)
 	counts := c.PackCounts(size)
 	if len(c.Update) == 0 {
@@ -129,11 +130,9 @@ func (r *Reducer) sum(ctx context.Context, c *comm.Contribution, part string, me
 	r.counter++
 	masks := make([][]mask, len(vectors))
 	for k, v := range vectors {
-		if len(v.B) > 0 {
-			masks[k] = pairMasks(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v))
-		}
+		masks[k] = pairMasks(r.pairs, label(c.ID, part, r.counter, c.Meta[:c.Common], k, v))
 	}
-	hide := func(k, lo, hi int) { cover(masks[k], vectors[k], lo, hi) }
+	hide := func(k, to, lo, hi int) { cover(masks[k], vectors[k], to, lo, hi) }
 	return r.group.SumIntegers(ctx, c.ID, meta, hide, vectors...)
 }
 
