@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -54,6 +55,9 @@ func (p Program) Main() {
 // Run is the program in a process that goes on, such as a test.
 func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Writer) (exit int) {
 	out := &sink{to: stdout}
+	if slices.Equal(args, []string{"--version"}) {
+		p.Commands = func() []*cobra.Command { return nil } // which take some MB
+	}
 	root, began := p.Root(out)
 	root.SetArgs(args)
 	root.SetErr(stderr)

@@ -5,6 +5,5 @@ import "github.com/spf13/cobra"
 
 // Commands returns the commands.
 func Commands() []*cobra.Command {
-	return []*cobra.Command{newTrain(), newPredict(), newServe(), newRecommend(), newMan(), newSimulate(),
-		newTakePart()}
+	return []*cobra.Command{newTrain(), newPredict(), newServe(), newRecommend(), newSimulate(), newTakePart()}
 }
