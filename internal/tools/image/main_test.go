@@ -105,6 +105,9 @@ func TestImage(t *testing.T) {
 		}
 		root := unpack(t, image)
 		binary := filepath.Join(root, config.Config.Entrypoint[0])
+		if info, err := os.Stat(binary); err != nil || info.Size() > 29e6 { // the notices take the rest
+			t.Errorf("%s: the image must be at most 30 MB: %v, %v", processor, info, err)
+		}
 		f, err := elf.Open(binary)
 		if err != nil {
 			t.Fatal(err)
