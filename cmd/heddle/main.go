@@ -20,7 +20,7 @@ servers, phones.
 
 Start with: heddle demo`,
 	Groups: [][]string{{"Start", "demo", "import", "train", "compare", "predict", "inspect"},
-		{"Several sites", "init", "plan", "take-part", "match", "join", "status", "doctor"},
+		{"Several sites", "init", "invite", "plan", "take-part", "match", "join", "status", "doctor"},
 		{"Agree and audit", "approve", "check", "policy", "roster", "audit"},
 		{"More", "partition", "recommend", "serve", "export", "simulate", "relay"}},
 	Commands: func() []*cobra.Command {

@@ -30,7 +30,7 @@ type Signature struct {
 
 // document is what can be signed.
 type document interface {
-	Roster | Approval
+	Roster | Approval | Invitation | Answer
 	kind() string
 	Validate() error
 }

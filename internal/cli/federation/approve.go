@@ -113,7 +113,7 @@ func (a *approving) confirm(ctx context.Context, stdin io.Reader, stdout io.Writ
 	}
 	fmt.Fprintf(stdout, "\nApprove %s for %s until %s? [y/N] ", what, a.read.Members[a.rank].Name, a.until)
 	answered := make(chan string, 1)
-	go func() { // a terminal cannot be told to stop waiting
+	go func() { // a read from a terminal cannot be interrupted
 		answer, _ := bufio.NewReader(stdin).ReadString('\n') // an answer that cannot be read is a no
 		answered <- strings.ToLower(strings.TrimSpace(answer))
 	}()

@@ -25,7 +25,7 @@ const (
 
 // memory compares the memory of the machine with the size of the shard.
 func (d *doctor) memory() {
-	total := memoryOf()
+	total := cli.TotalMemory()
 	if d.shard == "" {
 		d.fine("memory", "%s", cli.Bytes(total))
 		return
@@ -69,7 +69,7 @@ func (d *doctor) disk() {
 		d.fault("disk", "give a --state on a disk that can be written to", "%v", err)
 		return
 	}
-	free, err := diskFree(d.state)
+	free, err := cli.DiskFree(d.state)
 	space := "space unknown"
 	if err == nil {
 		space = cli.Bytes(free) + " free"
@@ -109,7 +109,7 @@ func syncTime(dir string) (time.Duration, error) {
 }
 
 func (d *doctor) buffers() {
-	got, err := udpBuffer(wantUDPBuffer)
+	got, err := cli.UDPBuffer(wantUDPBuffer)
 	switch {
 	case err != nil:
 		d.fine("udp", "buffer unknown: %v", err)
@@ -216,7 +216,7 @@ func (d *doctor) clock(skews []time.Duration) {
 
 // files compares the limit of open files with what sockets and files of a run need.
 func (d *doctor) files(members int) {
-	most, err := openFiles()
+	most, err := cli.OpenFiles()
 	switch want := uint64(leastFiles + filesPerMember*members); {
 	case err != nil:
 		d.fine("files", "limit unknown: %v", err)

@@ -44,7 +44,7 @@ type Consent struct {
 // Page returns what training sends by the page of heddle check, without amounts, which each month changes. own may be a
 // part as far as it is known before the sites meet.
 func (a *Consent) Page(own *shard.Shard) (string, error) {
-	k := checking{plan: "federation.yaml", policy: a.Gate.Policy, trusted: a.Gate.Trusted, read: a.Plan,
+	k := checking{plan: cli.FederationPath, policy: a.Gate.Policy, trusted: a.Gate.Trusted, read: a.Plan,
 		text: a.Gate.PlanText, rules: a.Rules}
 	p, err := k.page(own)
 	if err != nil {

@@ -12,5 +12,6 @@ func Site(pages Pages, sites SiteWriter) []*cobra.Command {
 
 // Commands returns all commands.
 func Commands(pages Pages, sites SiteWriter) []*cobra.Command {
-	return append(Site(pages, sites), newPlan(), newRoster(), newPolicy(), newCheck(), newAudit(), newRelay())
+	return append(Site(pages, sites), newPlan(), newInvite(), newRoster(), newPolicy(), newCheck(), newAudit(),
+		newRelay())
 }

@@ -72,7 +72,7 @@ of them must, and membership ends after a year.`,
 	cli.Reads(c.Flags(), "config")
 	c.Flags().StringVar(&federation, "federation", "", "name of a federation of the members, who sign the file")
 	c.Flags().StringVarP(&out, "out", "o", "", "file to write (default: standard output)")
-	c.Flags().IntVar(&port, "port", 4001, "port of a host's first peer without one")
+	c.Flags().IntVar(&port, "port", firstPort, "port of a host's first peer without one")
 	c.Flags().IntVar(&leafPort, "leaf-port", 4101, "port for phones of a host's first peer, with --phones")
 	cli.ShortHelp(c, "method", "config", "seed", "seeds", "task", "metric", "epsilon", "rows", "phones",
 		"phone-when", "relay", "port", "federation", "out")

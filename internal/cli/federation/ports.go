@@ -16,11 +16,9 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
-
-// errUnsupported is why a check is left out.
-var errUnsupported = errors.New("unsupported on this system")
 
 const (
 	lookupTime = 3 * time.Second
@@ -110,7 +108,7 @@ func askAll(ctx context.Context, all []node.Member, self string) []*asked {
 			one := &asked{name: m.Name, at: at}
 			out = append(out, one)
 			asking.Go(func() {
-				for one.whole+one.cut == 0 && ctx.Err() == nil && !errors.Is(one.err, errUnsupported) {
+				for one.whole+one.cut == 0 && ctx.Err() == nil && !errors.Is(one.err, errors.ErrUnsupported) {
 					// Pieces are tried only if nothing whole is answered: a path with a small MTU then differs from a
 					// firewall or a program that does not run.
 					if one.whole, one.err = askQUIC(ctx, at, true); one.whole == 0 && one.err == nil {
@@ -128,7 +126,7 @@ func askAll(ctx context.Context, all []node.Member, self string) []*asked {
 func (d *doctor) packets(all []*asked) {
 	for _, one := range all {
 		switch {
-		case errors.Is(one.err, errUnsupported):
+		case errors.Is(one.err, errors.ErrUnsupported):
 		case one.whole == payloads[len(payloads)-1]:
 			d.fine("packets", "up to %d bytes reach %s", one.whole, one.name)
 		case one.whole > 0:
@@ -158,7 +156,7 @@ func askQUIC(ctx context.Context, at *net.UDPAddr, whole bool) (largest int, err
 		return 0, err
 	}
 	defer conn.Close()
-	if err := wholeDatagrams(conn.(*net.UDPConn), whole); err != nil {
+	if err := cli.WholeDatagrams(conn.(*net.UDPConn), whole); err != nil {
 		return 0, err
 	}
 	ask := func() {

@@ -12,6 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
 )
@@ -42,6 +43,9 @@ func inForce(path, federation string) admission.Trusted {
 	return admission.Trusted(session.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation))
 }
 
+// firstPort is the port of a host's first peer, unless another is given.
+const firstPort = 4001
+
 // entry has the flags of new members.
 type entry struct {
 	role, expires, carrier string
@@ -54,7 +58,7 @@ func (e *entry) bind(c *cobra.Command) {
 	f.StringVar(&e.role, "role", string(admission.Trainer), "role (trainer, coordinator, observer, relay)")
 	f.StringVar(&e.expires, "expires", string(admission.Day(time.Now().AddDate(1, 0, 0))), "last day of membership")
 	f.StringVar(&e.carrier, "carrier", "quic", "protocol of @HOST (quic, tcp, ws, auto = QUIC and TCP)")
-	f.IntVar(&e.port, "port", 4001, "port of @HOST")
+	f.IntVar(&e.port, "port", firstPort, "port of @HOST")
 }
 
 // members reads arguments of the form NAME=ID[@HOST[:PORT]].
@@ -220,36 +224,41 @@ func newRosterSign() *cobra.Command {
 Then give FILE to the next administrator and, with enough signatures, to all members.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			s, err := readRoster(args[0])
-			if err != nil {
-				return err
-			}
 			id, err := cli.LoadKey(key)
 			if err != nil {
 				return err
 			}
-			before, err := maySign(s, id.PeerID(), inForce(trusted, s.Body.Federation))
-			if err != nil {
-				return cli.Invalid(err)
-			}
-			for _, line := range before.Changes(s.Body) {
-				fmt.Fprintln(c.OutOrStdout(), line)
-			}
-			if err := s.Sign(id.PeerID(), id.Sign); err != nil {
-				return err
-			}
-			if err := admission.WriteFile(args[0], s); err != nil {
-				return cli.Invalid(err)
-			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: serial %d of %s, fingerprint %s, signed by %d; %d must sign\n", args[0],
-				s.Body.Serial, s.Body.Federation, admission.Grouped(s.Body.Fingerprint()), len(s.Signatures),
-				before.Quorum)
-			return nil
+			_, err = signRoster(c.OutOrStdout(), args[0], id, trusted)
+			return err
 		},
 	}
 	c.Flags().StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the administrator")
 	c.Flags().StringVar(&trusted, "trusted", "", "file of the roster in force (default: next to the key)")
 	return c
+}
+
+// signRoster prints what the version at path changes, adds a signature to it, and returns it.
+func signRoster(w io.Writer, path string, id identity.Identity, trusted string) (*roster, error) {
+	s, err := readRoster(path)
+	if err != nil {
+		return nil, err
+	}
+	before, err := maySign(s, id.PeerID(), inForce(trusted, s.Body.Federation))
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	for _, line := range before.Changes(s.Body) {
+		fmt.Fprintln(w, line)
+	}
+	if err := s.Sign(id.PeerID(), id.Sign); err != nil {
+		return nil, err
+	}
+	if err := admission.WriteFile(path, s); err != nil {
+		return nil, cli.Invalid(err)
+	}
+	fmt.Fprintf(w, "%s: serial %d of %s, fingerprint %s, signed by %d; %d must sign\n", path, s.Body.Serial,
+		s.Body.Federation, admission.Grouped(s.Body.Fingerprint()), len(s.Signatures), before.Quorum)
+	return s, nil
 }
 
 // maySign returns the version whose administrators sign s, after checking that id is one and that s

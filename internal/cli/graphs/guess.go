@@ -36,7 +36,7 @@ type seen struct {
 const siteHead = `# What this site brings and allows. heddle init wrote this file, and heddle take-part reads it.
 # Read each line with a guess.
 
-site: %s
+%s
 
 # Every column has a role: id, label, labels (several, separated by ;), number (to predict), split, numeric,
 # categorical, text:WIDTH, date, age:DATE, feature (detected) or ignore. Edges: source, target, source-site,
@@ -46,7 +46,7 @@ tables:
 
 const siteTail = `
 # What may leave, whatever federation.yaml has (docs/reference/policies.md).
-may_leave:
+may_leave:%s
   methods: [class-means]  # also layer-wise, full-batch, mini-batch
   min_members: 2          # sites in a run, this one included
   min_members_in_sum: 3   # with 2 each of two sites can compute the other's part of a sum
@@ -54,7 +54,10 @@ may_leave:
 
 state: state     # parts, checkpoints, the approved page
 out: results     # models, reports, predictions
-%s
+
+# identity: FILE                             # key (default: in your configuration folder)
+# host: 10.0.0.3                             # where others reach this site (default: it only dials out)
+# invited_by: ID                             # a member that federation.yaml must have
 # listen: [/ip4/0.0.0.0/udp/4001/quic-v1]    # default: this site's address in federation.yaml
 # http: 127.0.0.1:8080                       # live page
 # wait: 10m                                  # for the other sites
@@ -63,9 +66,9 @@ out: results     # models, reports, predictions
 var isTable = regexp.MustCompile(`\.(csv|tsv|parquet)(\.gz|\.zst)?$`)
 
 // WriteSite implements federation.SiteWriter.
-func (SiteWriter) WriteSite(name, identity string, text io.Writer) error {
-	if _, err := os.Stat(SitePath); err == nil {
-		return cli.Invalidf("%s exists: remove it, or change it by hand", SitePath)
+func (SiteWriter) WriteSite(of cli.SiteFile, federation string, text io.Writer) error {
+	if _, err := os.Stat(cli.SitePath); err == nil {
+		return cli.Invalidf("%s exists: remove it, or change it by hand", cli.SitePath)
 	}
 	files, err := os.ReadDir(".")
 	if err != nil {
@@ -95,7 +98,8 @@ func (SiteWriter) WriteSite(name, identity string, text io.Writer) error {
 			"value in each row (got %d tables)", len(tables))
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, siteHead, quoted(name))
+	fmt.Fprintf(&b, siteHead, given("site", of.Site)+given("\nhost", of.Host)+given("\nidentity", of.Identity)+
+		given("\ninvited_by", of.Inviter))
 	nodes := tables[at]
 	texts, err := nodes.describe(&b)
 	if err != nil {
@@ -105,19 +109,15 @@ func (SiteWriter) WriteSite(name, identity string, text io.Writer) error {
 	for _, edges := range tables {
 		if used == 1 && joins(edges, nodes) {
 			used++
-			edges.describeEdges(&b, nodes, name)
+			edges.describeEdges(&b, nodes, of.Site)
 		}
 	}
 	if used < len(tables) {
 		fmt.Fprintf(&b, "# There are %d more tables. Nodes of several types each have type: TYPE next to nodes:, and\n"+
 			"# edges relation: SOURCE-RELATION-TARGET.\n", len(tables)-used)
 	}
-	key := "# identity: FILE                             # key (default: in your configuration folder)"
-	if identity != "" {
-		key = "identity: " + quoted(identity)
-	}
-	fmt.Fprintf(&b, siteTail, strings.Join(texts, ", "), key)
-	if err := cli.WriteText(nil, SitePath, b.String()); err != nil {
+	fmt.Fprintf(&b, siteTail, given("\n  federation", federation), strings.Join(texts, ", "))
+	if err := cli.WriteText(nil, cli.SitePath, b.String()); err != nil {
 		return err
 	}
 	for line := range strings.Lines(b.String()) {
@@ -125,8 +125,16 @@ func (SiteWriter) WriteSite(name, identity string, text io.Writer) error {
 			fmt.Fprint(text, "guessed  ", role)
 		}
 	}
-	fmt.Fprintf(text, "%s: read it and correct what is wrong; then heddle take-part\n", SitePath)
+	fmt.Fprintf(text, "%s: read it and correct what is wrong; then heddle take-part\n", cli.SitePath)
 	return nil
+}
+
+// given is a line of the file, or nothing.
+func given(key, value string) string {
+	if value == "" {
+		return ""
+	}
+	return key + ": " + quoted(value)
 }
 
 // quoted is a text as YAML.

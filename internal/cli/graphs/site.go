@@ -5,72 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
-
-// SitePath is the file of what one site brings and allows.
-const SitePath = "site.yaml"
-
-// SiteFile is site.yaml. It replaces the flags of the steps that heddle take-part does.
-type SiteFile struct {
-	Site     string        `yaml:"site"`     // as the plan names it
-	Identity string        `yaml:"identity"` // key file (empty = the user's)
-	Listen   []string      `yaml:"listen"`   // multiaddresses (none = the plan's)
-	Wait     time.Duration `yaml:"wait"`     // for the other sites
-	HTTP     string        `yaml:"http"`     // address of the live page (empty = none)
-	State    string        `yaml:"state"`    // directory of parts, checkpoints and approvals
-	Out      string        `yaml:"out"`      // directory of models, reports and predictions
-	Tables   []siteTable   `yaml:"tables"`
-	Match    yaml.MapSlice `yaml:"match"`     // further flags of heddle match
-	MayLeave any           `yaml:"may_leave"` // the policy, which admission.ReadPolicy reads (nil = none)
-}
-
-// siteTable is a table of nodes or of edges.
-type siteTable struct {
-	Nodes    string      `yaml:"nodes"` // file; or
-	Edges    string      `yaml:"edges"`
-	Type     string      `yaml:"type"`     // of the nodes, if there are several types
-	Relation string      `yaml:"relation"` // of the edges, SOURCE-RELATION-TARGET
-	Columns  columnRoles `yaml:"columns"`
-}
-
-// columnRoles has a role for each column of a table.
-type columnRoles []columnRole
-
-type columnRole struct {
-	column, role string
-	line         int
-}
-
-// UnmarshalYAML implements yaml.NodeUnmarshaler.
-func (c *columnRoles) UnmarshalYAML(node ast.Node) error {
-	var pairs []*ast.MappingValueNode
-	switch of := node.(type) {
-	case *ast.MappingNode:
-		pairs = of.Values
-	case *ast.MappingValueNode:
-		pairs = append(pairs, of)
-	default:
-		return fmt.Errorf("columns must have a line \"column: role\" each (got %.40q)", node)
-	}
-	for _, pair := range pairs {
-		*c = append(*c, columnRole{pair.Key.GetToken().Value, strings.TrimSpace(pair.Value.GetToken().Value),
-			pair.Key.GetToken().Position.Line})
-		// A quoted role or a block of text: the token is what was written, the value is what it means.
-		if pair.Value.Type() == ast.StringType || pair.Value.Type() == ast.LiteralType {
-			(*c)[len(*c)-1].role = pair.Value.(ast.ScalarNode).GetValue().(string)
-		}
-	}
-	return nil
-}
 
 // Roles of columns and the flags of heddle match that give them.
 var (
@@ -82,34 +22,16 @@ var (
 		"feature": "edge-columns", "ignore": ""}
 )
 
-// ReadSite reads the file at path.
-func ReadSite(path string) (*SiteFile, error) {
-	f := &SiteFile{Wait: 10 * time.Minute, State: "state", Out: "results"}
-	text, err := cli.ReadStart(path, yamltext.MaxLen)
-	if err != nil {
-		return nil, cli.Invalid(err)
-	}
-	if _, err := yamltext.Pairs(text); err != nil {
-		return nil, cli.Invalidf("%s: %w", path, err)
-	}
-	if err := yaml.UnmarshalWithOptions(text, f, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
-		return nil, cli.Invalidf("%s: %w", path, yamltext.Readable(err))
-	}
-	if f.Site == "" || len(f.Tables) == 0 {
-		return nil, cli.Invalidf("%s must have site, the name of this site, and tables (got %q and %d tables)", path,
-			f.Site, len(f.Tables))
-	}
-	return f, nil
-}
-
-// Matching returns heddle match with what the file at path sets instead of flags. It sets flags rather than fields, so
+// SiteMatching returns heddle match with what site.yaml sets instead of flags. It sets flags rather than fields, so
 // that the checks and error texts of the command apply, and a flag that is added there can be set here.
-func (f *SiteFile) Matching(path string) (*Matching, error) {
+func SiteMatching(f *cli.SiteFile) (*Matching, error) {
+	const path = cli.SitePath
 	m := new(Matching)
 	flags := m.command().Flags()
 	m.Site.Network.Listen, m.Site.Wait = f.Listen, f.Wait
-	if f.Identity != "" {
-		m.Identity = f.Identity
+	m.Identity = f.Identity
+	if len(f.Tables) == 0 {
+		return nil, cli.Invalidf("%s must have tables (got none)", path)
 	}
 	for _, one := range f.Match {
 		values, list := one.Value.([]any)
@@ -123,7 +45,7 @@ func (f *SiteFile) Matching(path string) (*Matching, error) {
 		}
 	}
 	for _, t := range f.Tables {
-		if err := t.set(flags, m.tables.Format); err != nil {
+		if err := setTable(t, flags, m.tables.Format); err != nil {
 			return nil, cli.Invalidf("%s: %w", path, err)
 		}
 	}
@@ -145,9 +67,9 @@ func setFlag(flags *pflag.FlagSet, name, value string) error {
 	return flags.Set(name, value)
 }
 
-// set sets the flags of the table, which must have these columns and no others: a new one must not leave this site
+// setTable sets the flags of the table, which must have these columns and no others: a new one must not leave this site
 // before a person has given it a role.
-func (t siteTable) set(flags *pflag.FlagSet, format table.Format) error {
+func setTable(t cli.SiteTable, flags *pflag.FlagSet, format table.Format) error {
 	file, kind, flag, roles := t.Nodes, t.Type, "nodes", nodeRoles
 	if t.Edges != "" {
 		file, kind, flag, roles = t.Edges, t.Relation, "edges", edgeRoles
@@ -170,18 +92,18 @@ func (t siteTable) set(flags *pflag.FlagSet, format table.Format) error {
 		return err
 	}
 	for _, c := range t.Columns {
-		at, err := of.Column(c.column, "tables, columns")
+		at, err := of.Column(c.Column, "tables, columns")
 		if err != nil {
-			return fmt.Errorf("line %d: %w", c.line, err)
+			return fmt.Errorf("line %d: %w", c.Line, err)
 		}
 		listed[of.Columns[at]] = true
-		role, more, with := strings.Cut(c.role, ":")
+		role, more, with := strings.Cut(c.Role, ":")
 		flag, known := roles[role]
 		if !known {
-			return fmt.Errorf("line %d: role of column %s must be one of %s (got %q)", c.line, c.column,
-				strings.Join(slices.Sorted(maps.Keys(roles)), ", "), c.role)
+			return fmt.Errorf("line %d: role of column %s must be one of %s (got %q)", c.Line, c.Column,
+				strings.Join(slices.Sorted(maps.Keys(roles)), ", "), c.Role)
 		}
-		name := prefix + c.column
+		name := prefix + c.Column
 		if with {
 			name += ":" + more
 		}
@@ -192,7 +114,7 @@ func (t siteTable) set(flags *pflag.FlagSet, format table.Format) error {
 			err = setFlag(flags, flag, name)
 		}
 		if err != nil {
-			return fmt.Errorf("line %d: %w", c.line, err)
+			return fmt.Errorf("line %d: %w", c.Line, err)
 		}
 	}
 	// An export that gains a column, as a name or an address, must stop here and not become a feature that leaves.
@@ -203,12 +125,4 @@ func (t siteTable) set(flags *pflag.FlagSet, format table.Format) error {
 		}
 	}
 	return nil
-}
-
-// Names returns the files of the tables.
-func (f *SiteFile) Names() (files []string) {
-	for _, t := range f.Tables {
-		files = append(files, t.Nodes+t.Edges)
-	}
-	return files
 }

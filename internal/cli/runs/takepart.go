@@ -32,9 +32,6 @@ import (
 	"github.com/heddle-gnn/heddle/session"
 )
 
-// federationPath is the file that all sites have: plan, members and signatures.
-const federationPath = "federation.yaml"
-
 // journal is how far a site is. It is kept in its state folder.
 type journal struct {
 	Run      int    `json:"run"`      // 1, 2, …: the present one
@@ -50,7 +47,7 @@ type journal struct {
 // taking is one heddle take-part.
 type taking struct {
 	journal
-	file  *graphs.SiteFile
+	file  *cli.SiteFile
 	match *graphs.Matching
 	plan  *heddle.Plan
 	rank  int
@@ -179,19 +176,25 @@ func (t *taking) again(err error) bool {
 
 // open reads both files and the journal.
 func (t *taking) open() (err error) {
-	if t.file, err = graphs.ReadSite(graphs.SitePath); err != nil {
+	if t.file, err = cli.ReadSite(); err != nil {
 		return err
 	}
-	if t.match, err = t.file.Matching(graphs.SitePath); err != nil {
+	if t.match, err = graphs.SiteMatching(t.file); err != nil {
 		return err
 	}
-	t.match.Plan = federationPath
+	t.match.Plan = cli.FederationPath
 	if t.plan, t.rank, err = t.match.Sit(t.watch); err != nil {
 		return err
 	}
 	if name := t.plan.Members[t.rank].Name; name != t.file.Site {
-		return cli.Invalidf("%s: site must be %s, as %s names the member with this key (got %s)", graphs.SitePath, name,
-			federationPath, t.file.Site)
+		return cli.Invalidf("%s: site must be %s, as %s names the member with this key (got %s)", cli.SitePath, name,
+			cli.FederationPath, t.file.Site)
+	}
+	if id := t.file.Inviter; id != "" {
+		if _, err := t.plan.Rank(id); err != nil {
+			return cli.Invalidf("%s must have the member that invited this site (%s: invited_by): %w",
+				cli.FederationPath, cli.SitePath, err)
+		}
 	}
 	text, err := os.ReadFile(t.journalPath())
 	if err == nil {
@@ -200,7 +203,7 @@ func (t *taking) open() (err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cli.Invalidf("%s: %w", t.journalPath(), err)
 	}
-	site, err := os.ReadFile(graphs.SitePath)
+	site, err := os.ReadFile(cli.SitePath)
 	if err != nil {
 		return cli.Invalid(err)
 	}
@@ -259,22 +262,22 @@ func (t *taking) agree(ctx context.Context) (*opened, error) {
 	var err error
 	// The policy is judged here as well as by the session: a person must see a refusal before any connection.
 	if t.file.MayLeave != nil {
-		g.Policy = graphs.SitePath
+		g.Policy = cli.SitePath
 		if rules, err = admission.ReadPolicy(g.Policy); err != nil {
 			return nil, cli.Invalid(err)
 		}
 		a.Rules = &rules
 	}
-	file, err := os.ReadFile(federationPath)
+	file, err := os.ReadFile(cli.FederationPath)
 	if err != nil {
 		return nil, cli.Invalid(err)
 	}
 	if name := admission.Federation(file); name != "" {
 		if a.Rules == nil {
-			return nil, cli.Invalidf("%s must have may_leave, as %s is of federation %s (got none)", graphs.SitePath,
-				federationPath, name)
+			return nil, cli.Invalidf("%s must have may_leave, as %s is of federation %s (got none)", cli.SitePath,
+				cli.FederationPath, name)
 		}
-		g.Roster, g.Approval = federationPath, filepath.Join(t.file.State, "approval.json")
+		g.Roster, g.Approval = cli.FederationPath, filepath.Join(t.file.State, "approval.json")
 		g.Audit = filepath.Join(t.file.State, "audit.jsonl")
 		rules = rules.In(name)
 		if a.Roster, err = admission.ReadFile[admission.Roster](g.Roster); err != nil {

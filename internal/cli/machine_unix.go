@@ -1,16 +1,17 @@
 //go:build linux || darwin || freebsd
 
-package federation
+package cli
 
 import (
+	"errors"
 	"net"
 	"runtime"
 
 	"golang.org/x/sys/unix"
 )
 
-// diskFree returns the bytes that a user may still write below dir.
-func diskFree(dir string) (int64, error) {
+// DiskFree returns the bytes that a user may still write below dir.
+func DiskFree(dir string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return 0, err
@@ -18,8 +19,8 @@ func diskFree(dir string) (int64, error) {
 	return int64(uint64(s.Bavail) * uint64(s.Bsize)), nil
 }
 
-// udpBuffer requests a receive buffer of want bytes and returns what the kernel grants.
-func udpBuffer(want int) (got int, err error) {
+// UDPBuffer requests a receive buffer of want bytes and returns what the kernel grants.
+func UDPBuffer(want int) (got int, err error) {
 	c, err := net.ListenUDP("udp", nil)
 	if err != nil {
 		return 0, err
@@ -37,17 +38,17 @@ func udpBuffer(want int) (got int, err error) {
 	return got, err
 }
 
-// openFiles returns how many files this process may open.
-func openFiles() (uint64, error) {
+// OpenFiles returns how many files this process may open.
+func OpenFiles() (uint64, error) {
 	var s unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &s)
 	return uint64(s.Cur), err
 }
 
-// wholeDatagrams forbids, or allows, that what c sends is cut into pieces.
-func wholeDatagrams(c *net.UDPConn, whole bool) error {
+// WholeDatagrams forbids, or allows, that what c sends is cut into pieces.
+func WholeDatagrams(c *net.UDPConn, whole bool) error {
 	if runtime.GOOS != "linux" {
-		return errUnsupported
+		return errors.ErrUnsupported
 	}
 	const discover4, discover6, never, probe = 10, 23, 0, 3 // IP_MTU_DISCOVER, IPV6_MTU_DISCOVER, IP_PMTUDISC_…
 	raw, err := c.SyscallConn()

@@ -1,9 +1,9 @@
-package federation
+package cli
 
 import "golang.org/x/sys/unix"
 
-// memoryOf returns the bytes of memory of this machine; 0: unknown.
-func memoryOf() int64 {
+// TotalMemory returns the bytes of memory of this machine (0 = unknown).
+func TotalMemory() int64 {
 	n, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package federation
+package cli
 
 import (
 	"unsafe"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// memoryOf returns the bytes of memory of this machine; 0: unknown.
-func memoryOf() int64 {
+// TotalMemory returns the bytes of memory of this machine (0 = unknown).
+func TotalMemory() int64 {
 	status := struct { // MEMORYSTATUSEX
 		length, load  uint32
 		total, unread uint64

@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/heddle-gnn/heddle/internal/yamltext"
+)
+
+// The two files of a site that takes part.
+const (
+	SitePath       = "site.yaml"       // what this site brings and allows
+	FederationPath = "federation.yaml" // that all sites have: plan, members and signatures
+)
+
+// SiteFile is site.yaml. It replaces the flags of the steps that heddle take-part does.
+type SiteFile struct {
+	Site     string        `yaml:"site"`       // as the plan names it
+	Identity string        `yaml:"identity"`   // key file (default: the user's)
+	Host     string        `yaml:"host"`       // HOST[:PORT] at which others reach it (empty = it only dials out)
+	Inviter  string        `yaml:"invited_by"` // ID of a member that federation.yaml must have (empty = any)
+	Listen   []string      `yaml:"listen"`     // multiaddresses (none = the plan's)
+	Wait     time.Duration `yaml:"wait"`       // for the other sites
+	HTTP     string        `yaml:"http"`       // address of the live page (empty = none)
+	State    string        `yaml:"state"`      // directory of parts, checkpoints and approvals
+	Out      string        `yaml:"out"`        // directory of models, reports and predictions
+	Tables   []SiteTable   `yaml:"tables"`
+	Match    yaml.MapSlice `yaml:"match"`     // further flags of heddle match
+	MayLeave any           `yaml:"may_leave"` // the policy, which admission.ReadPolicy reads (nil = none)
+}
+
+// SiteTable is a table of nodes or of edges.
+type SiteTable struct {
+	Nodes    string      `yaml:"nodes"` // file; or
+	Edges    string      `yaml:"edges"`
+	Type     string      `yaml:"type"`     // of the nodes, if there are several types
+	Relation string      `yaml:"relation"` // of the edges, SOURCE-RELATION-TARGET
+	Columns  ColumnRoles `yaml:"columns"`
+}
+
+// ColumnRoles has a role for each column of a table.
+type ColumnRoles []ColumnRole
+
+// ColumnRole is the role of a column, and its line in the file.
+type ColumnRole struct {
+	Column, Role string
+	Line         int
+}
+
+// UnmarshalYAML implements yaml.NodeUnmarshaler.
+func (c *ColumnRoles) UnmarshalYAML(node ast.Node) error {
+	var pairs []*ast.MappingValueNode
+	switch of := node.(type) {
+	case *ast.MappingNode:
+		pairs = of.Values
+	case *ast.MappingValueNode:
+		pairs = append(pairs, of)
+	default:
+		return fmt.Errorf("columns must have a line \"column: role\" each (got %.40q)", node)
+	}
+	for _, pair := range pairs {
+		*c = append(*c, ColumnRole{pair.Key.GetToken().Value, strings.TrimSpace(pair.Value.GetToken().Value),
+			pair.Key.GetToken().Position.Line})
+		// A quoted role or a block of text: the token is what was written, the value is what it means.
+		if pair.Value.Type() == ast.StringType || pair.Value.Type() == ast.LiteralType {
+			(*c)[len(*c)-1].Role = pair.Value.(ast.ScalarNode).GetValue().(string)
+		}
+	}
+	return nil
+}
+
+// ReadSite reads site.yaml in the present folder.
+func ReadSite() (*SiteFile, error) {
+	const path = SitePath
+	f := &SiteFile{Identity: DefaultIdentity(), Wait: 10 * time.Minute, State: "state", Out: "results"}
+	text, err := ReadStart(path, yamltext.MaxLen)
+	if err != nil {
+		return nil, Invalid(err)
+	}
+	if _, err := yamltext.Pairs(text); err != nil {
+		return nil, Invalidf("%s: %w", path, err)
+	}
+	if err := yaml.UnmarshalWithOptions(text, f, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
+		return nil, Invalidf("%s: %w", path, yamltext.Readable(err))
+	}
+	if f.Site == "" {
+		return nil, Invalidf("%s must have site, the name of this site (got none)", path)
+	}
+	return f, nil
+}
+
+// Member is the site as an argument of heddle plan.
+func (f *SiteFile) Member(id string) string {
+	if f.Host == "" {
+		return f.Site + "=" + id
+	}
+	return f.Site + "=" + id + "@" + f.Host
+}
+
+// Names returns the files of the tables.
+func (f *SiteFile) Names() (files []string) {
+	for _, t := range f.Tables {
+		files = append(files, t.Nodes+t.Edges)
+	}
+	return files
+}
