@@ -114,6 +114,9 @@ func askAll(ctx context.Context, all []node.Member, self string) []*asked {
 					if one.whole, one.err = askQUIC(ctx, at, true); one.whole == 0 && one.err == nil {
 						one.cut, one.err = askQUIC(ctx, at, false)
 					}
+					if one.cut > 0 { // or the program there began between the two
+						one.whole, one.err = askQUIC(ctx, at, true)
+					}
 				}
 			})
 		}
