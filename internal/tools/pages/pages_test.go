@@ -40,6 +40,7 @@ func TestPagesInABrowser(t *testing.T) {
 		shots := filepath.Join(root, "docs", "screenshots")
 		b.Screenshots(t, "file://"+at("run/report.html"), "true", filepath.Join(shots, "report"), 1500)
 		b.Screenshots(t, "file://"+at("use/report.html"), "true", filepath.Join(shots, "use"), 3000)
+		b.Screenshots(t, "file://"+at("useless/report.html"), "true", filepath.Join(shots, "useless"), 1500)
 		b.Screenshots(t, "file://"+at("compare/compare.html"), "true", filepath.Join(shots, "compare"), 1500)
 	}
 }

@@ -96,7 +96,7 @@ func patients(t *testing.T, known bool) string {
 			ill = "yes"
 		}
 		nodes += fmt.Sprintf("p%d,%d,%s,%s,%s,%s\n", i, age, []string{"f", "m"}[k.Uint64(3)%2],
-			[]string{"medicine", "surgery", "outpatient"}[k.Uint64(4)%3], ill,
+			[]string{"medicine", "medicine", "medicine", "surgery", "outpatient"}[group], ill,
 			[]string{"north", "south", "west"}[k.Uint64(5)%3])
 		for j := range 3 { // of the same group, mostly
 			other := int(k.Uint64(uint64(10+j)) % 3000)
