@@ -114,7 +114,7 @@ func bareStream(b *testing.B, ss []*Mesh, from, to int) [2]network.Stream {
 	const protocol = "/heddle/bare/1"
 	got := make(chan network.Stream, 1)
 	ss[1].host.node.SetStreamHandler(protocol, func(s network.Stream) { got <- s })
-	defer ss[1].host.node.RemoveStreamHandler(protocol)
+	defer ss[1].host.node.(*node.Node).RemoveStreamHandler(protocol)
 	out, err := ss[0].links[to].stream.Conn().NewStream(context.Background())
 	if err != nil {
 		b.Fatal(err)

@@ -143,7 +143,7 @@ func FuzzHandshake(f *testing.F) {
 		if low {
 			ours, p.rank = hello(1), 0
 		}
-		r := newRendezvous(&Host{}, []node.Peer{{}, {}}, int(ours.rank), Hello{})
+		r := newRendezvous(&Host{node: &node.Node{}}, []node.Peer{{}, {}}, int(ours.rank), Hello{})
 		r.ours = ours
 		s := &bytesStream{in: bytes.NewReader(in)}
 		kept := false

@@ -110,7 +110,7 @@ func TestMaxRate(t *testing.T) {
 // hello.
 func TestAnswerToNoMember(t *testing.T) {
 	for _, from := range []peer.ID{"self", "stranger"} {
-		r := newRendezvous(&Host{}, []node.Peer{{ID: "self"}, {ID: "other"}}, 0, Hello{})
+		r := newRendezvous(&Host{node: &node.Node{}}, []node.Peer{{ID: "self"}, {ID: "other"}}, 0, Hello{})
 		s := &bytesStream{in: bytes.NewReader(r.ours.encode()), conn: bytesConn{from: from}}
 		if r.answer(s); !s.reset || s.out.Len() > 0 {
 			t.Errorf("%s: reset %t, %d bytes were sent", string(from), s.reset, s.out.Len())

@@ -4,11 +4,15 @@
 package p2p
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -28,14 +32,52 @@ type Host struct {
 	// Waiting, if set, is called about once a second while Join waits. Calls do not overlap.
 	Waiting func(missing []Missing, since time.Duration)
 
-	node *node.Node
+	node base
 	cfg  node.Config
 	pool comm.SpareFrames // of received frames
+
+	notified *network.NotifyBundle // of closed connections
 
 	mu      sync.Mutex
 	joining *rendezvous // while Join runs
 	mesh    *Mesh       // from Join to Mesh.Close
 	closed  bool
+}
+
+// base is the node under a Host: its own, or a libp2p host of the program.
+type base interface {
+	ID() peer.ID
+	FullAddrs() []string
+	Network() network.Network
+	Config() node.Config
+	Members(node.Roster) ([]node.Peer, error)
+	Admit([]node.Peer)
+	Dismiss([]node.Peer)
+	Revoke(p peer.ID, why error)
+	Revoked(peer.ID) error
+	Disconnect(peer.ID)
+	Dials(node.Peer) bool
+	Dial(context.Context, node.Peer) error
+	Relayed() bool
+	DialRelayed(context.Context, peer.ID) error
+	NewStream(context.Context, peer.ID, ...protocol.ID) (network.Stream, error)
+	SetStreamHandler(protocol.ID, network.StreamHandler)
+	Watch(c network.Conn, silent func(time.Duration))
+	Close() error
+}
+
+// Libp2p is a libp2p host of the program that embeds the library.
+type Libp2p = host.Host
+
+// baseOf takes the host of the program, or opens the sockets of a new one.
+func baseOf(cfg node.Config) (base, error) {
+	if cfg.Host == nil {
+		return node.Listen(cfg)
+	}
+	if slices.Contains(cfg.Host.Mux().Protocols(), sessionProtocol) {
+		return nil, errors.New("the libp2p host carries another run already: one host carries one at a time")
+	}
+	return node.Borrow(cfg)
 }
 
 // Missing is a member that Join waits for.
@@ -45,9 +87,9 @@ type Missing struct {
 	Last      error // in reaching it (nil = none)
 }
 
-// Listen opens the host's sockets. Nobody can connect until Join.
+// Listen opens the host's sockets, or takes cfg.Host. Nobody can open a session until Join.
 func Listen(cfg node.Config) (*Host, error) {
-	n, err := node.Listen(cfg)
+	n, err := baseOf(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +115,15 @@ func Listen(cfg node.Config) (*Host, error) {
 			s.Reset()
 		}
 	})
-	n.Network().Notify(&network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) {
+	h.notified = &network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) {
 		if joining, _ := h.state(); joining != nil {
 			joining.disconnected(c)
 		}
 		if _, session := h.state(); session != nil { // which may have begun meanwhile
 			session.disconnected(c)
 		}
-	}})
+	}}
+	n.Network().Notify(h.notified)
 	return h, nil
 }
 
@@ -98,8 +141,8 @@ func (h *Host) ID() string { return h.node.ID().String() }
 // Addrs lists the addresses the host listens on, each with /p2p/ID, ready to be put in a roster.
 func (h *Host) Addrs() []string { return h.node.FullAddrs() }
 
-// Close ends the session, if any, closes every socket, and returns when the host's goroutines have
-// ended.
+// Close ends the session, if any, closes every socket, and returns when the host's goroutines have ended. A libp2p
+// host of the program stays open, without the protocols of a session.
 func (h *Host) Close() error {
 	h.mu.Lock()
 	session, joining, again := h.mesh, h.joining, h.closed
@@ -114,5 +157,6 @@ func (h *Host) Close() error {
 	if session != nil {
 		session.Close()
 	}
+	h.node.Network().StopNotify(h.notified)
 	return h.node.Close()
 }

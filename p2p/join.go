@@ -215,7 +215,9 @@ func (r *rendezvous) end(err error) (*Mesh, error) {
 	if err != nil {
 		r.mu.Lock()
 		r.over = true
+		links := r.links()
 		r.mu.Unlock()
+		r.leave(links)
 	}
 	h.mu.Lock()
 	h.joining = nil
@@ -285,8 +287,11 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"),
 		p.member.ID, sessionProtocol)
 	if _, wrong := errors.AsType[mss.ErrNotSupported[protocol.ID]](err); wrong {
-		err = r.otherVersion(ctx, p)
-		r.giveUp(err)
+		if m := r.otherVersion(ctx, p); m != nil {
+			r.giveUp(m)
+			return m
+		}
+		err = errors.New("it has not begun to join") // its host is the program's, which takes the protocol later
 	}
 	if err != nil {
 		return err
@@ -302,10 +307,9 @@ func (r *rendezvous) attempt(ctx context.Context, p *pair) error {
 // mostVersion is the last version of the session's protocol that is asked for.
 const mostVersion = 32
 
-// otherVersion is the error of a member that speaks another version of the session's protocol, which it asks for.
-func (r *rendezvous) otherVersion(ctx context.Context, p *pair) error {
-	m := &MemberMismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol),
-		Peer: "another version"}
+// otherVersion is the error of a member that speaks another version of the session's protocol, which it asks for; nil
+// if the member speaks none.
+func (r *rendezvous) otherVersion(ctx context.Context, p *pair) *MemberMismatchError {
 	var others []protocol.ID
 	for v := range mostVersion {
 		if one := protocol.ID(fmt.Sprintf("/heddle/session/%d", v+1)); one != sessionProtocol {
@@ -314,11 +318,12 @@ func (r *rendezvous) otherVersion(ctx context.Context, p *pair) error {
 	}
 	s, err := r.host.node.NewStream(network.WithNoDial(network.WithAllowLimitedConn(ctx, "relay"), "reached"),
 		p.member.ID, others...)
-	if err == nil {
-		m.Peer = string(s.Protocol())
-		s.Reset()
+	if err != nil {
+		return nil
 	}
-	return m
+	defer s.Reset()
+	return &MemberMismatchError{Rank: p.rank, Name: p.member.Name, Part: partVersion, Ours: string(sessionProtocol),
+		Peer: string(s.Protocol())}
 }
 
 // reach makes a connection to p, if there is none: directly, or else through a relay.

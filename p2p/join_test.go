@@ -107,7 +107,7 @@ func TestStrangerIsRefused(t *testing.T) {
 		}
 
 		victim := hs[1].node.ID()
-		stranger.node.Admit([]node.Peer{{ID: victim, Addrs: hs[1].node.Addrs()}})
+		stranger.node.Admit([]node.Peer{{ID: victim, Addrs: hs[1].node.(*node.Node).Addrs()}})
 		for range 3 {
 			ctx := network.WithForceDirectDial(within(t, patience), "test")
 			s, err := stranger.node.Network().NewStream(ctx, victim)
@@ -300,7 +300,7 @@ func TestOtherVersion(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
-		hs[1].node.RemoveStreamHandler(sessionProtocol)
+		hs[1].node.(*node.Node).RemoveStreamHandler(sessionProtocol)
 		hs[1].node.SetStreamHandler("/heddle/session/4", func(s network.Stream) {
 			s.Read(make([]byte, 1)) // a hello
 			s.Reset()

@@ -211,15 +211,23 @@ func (s *Mesh) Close() error {
 			case l == nil:
 			case culprit != nil:
 				l.stream.ResetWithError(s.reason())
-				if l.fault.Load() == nil {
-					all.Go(func() { l.confirm(ctx) })
-				}
+				all.Go(func() {
+					if l.fault.Load() == nil {
+						l.confirm(ctx)
+					}
+					l.stream.Conn().Close() // so that the others notice at once, on the program's host as well
+				})
 			default:
 				all.Go(func() { l.goodbye(ctx) })
 			}
 		}
 		all.Wait()
 		cancel()
+		for _, l := range s.links {
+			if l != nil {
+				l.stream.Reset() // a connection of the program's host stays, and would keep it
+			}
+		}
 		s.host.node.Dismiss(s.members)
 		s.listens.Wait()
 		s.host.mu.Lock()
@@ -283,7 +291,7 @@ func (h *Host) Revoke(id string, why string) error {
 			session.culprit.CompareAndSwap(nil, e)
 		}
 	}
-	h.node.Network().ClosePeer(p)
+	h.node.Disconnect(p)
 	return nil
 }
 

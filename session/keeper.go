@@ -26,13 +26,14 @@ import (
 type keeper struct {
 	Policy *admission.Policy // (nil = anything goes)
 
-	gate   Gate
-	terms  Terms
-	roster admission.Roster // if there is a policy
-	own    *shard.Shard     // (nil = no row of a shard leaves)
-	host   *p2p.Host
-	log    *admission.Log // (nil = none)
-	stop   func()         // ends a run that cannot be recorded
+	gate    Gate
+	terms   Terms
+	network Network
+	roster  admission.Roster          // if there is a policy
+	own     *shard.Shard              // (nil = no row of a shard leaves)
+	host    *p2p.Host                 // (nil = the program has its own transport)
+	log     *admission.Log            // (nil = none)
+	stop    func(rank int, why error) // ends a run that cannot be recorded, or whose member rank the roster bars
 
 	waiting atomic.Int64 // nanoseconds that others are waited for at the moment
 	present bool         // the others were met
@@ -58,7 +59,7 @@ func (s Site) admit(t Terms, now time.Time) (_ *keeper, err error) {
 		g.Roster != "" && (g.Policy == "" || g.Approval == "") {
 		return nil, train.Input(errors.New("roster, policy and approval go together: give all three, or none"))
 	}
-	k := &keeper{gate: g, terms: t, own: s.Shard, stop: func() {}, written: now, onEvent: s.OnEvent}
+	k := &keeper{gate: g, terms: t, own: s.Shard, stop: func(int, error) {}, written: now, onEvent: s.OnEvent}
 	if g.Audit != "" {
 		if k.log, err = admission.OpenLog(g.Audit); err != nil {
 			return nil, train.Input(err)
@@ -121,7 +122,7 @@ func (k *keeper) members() node.Roster {
 // config is what the run, the policy and the site itself want of its host; the smallest limit of a rate is used.
 func (k *keeper) config(s Site) node.Config {
 	at := s.Network.Listen
-	if at == nil {
+	if at == nil && s.Network.Host == nil {
 		at = k.members().Members[k.terms.Rank].Addrs
 	}
 	limit := s.Network.ReceiveLimit
@@ -131,12 +132,17 @@ func (k *keeper) config(s Site) node.Config {
 	return node.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier,
 		MaxPeers: len(k.terms.Members.Members), LAN: s.Network.LAN, Interfaces: s.Network.Interfaces,
 		PeerTimeout: k.terms.PeerTimeout,
-		MaxRate:     limit, Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
+		Announce:    s.Network.Announce, Host: s.Network.Host,
+		MaxRate: limit, Relays: slices.Concat(k.terms.Relays, k.roster.RelayAddresses(time.Now()))}
 }
 
-// openHost opens the site's host, and lets it follow the roster until ctx ends.
-func (k *keeper) openHost(ctx context.Context, s Site) (err error) {
+// openNetwork opens the site's host, unless the program has its own transport, and follows the roster until ctx ends.
+func (k *keeper) openNetwork(ctx context.Context, s Site) (err error) {
 	network := k.config(s)
+	if k.network = s.Network; k.network.Transport != nil {
+		go k.revoke(ctx, s.Identity.PeerID())
+		return nil
+	}
 	if err := network.Validate(); err != nil {
 		return train.Input(err)
 	}
@@ -153,6 +159,14 @@ func (k *keeper) openHost(ctx context.Context, s Site) (err error) {
 	}
 	go k.revoke(ctx, s.Identity.PeerID())
 	return nil
+}
+
+// closeHost closes what openNetwork has opened.
+func (k *keeper) closeHost() error {
+	if k.host == nil {
+		return nil
+	}
+	return k.host.Close()
 }
 
 // missing reports whom this site waits for, and to whom it is connected meanwhile.
@@ -181,6 +195,9 @@ func (k *keeper) missing(all []p2p.Missing) {
 func (k *keeper) meet(ctx context.Context) (comm.Transport, error) {
 	if until, ok := ctx.Deadline(); ok {
 		k.waiting.Store(int64(time.Until(until)))
+	}
+	if k.host == nil {
+		return k.network.connect(ctx, k.terms)
 	}
 	return k.host.Join(ctx, k.members(), k.terms.Hello)
 }
@@ -239,7 +256,7 @@ func (k *keeper) revoke(ctx context.Context, self string) {
 		Warn: func(text string) { k.Warn("%s", text) }}
 	gone := map[string]bool{}
 	feed.Follow(ctx, k.roster, func(r admission.Roster, now time.Time) {
-		for _, m := range k.terms.Members.Members {
+		for rank, m := range k.terms.Members.Members {
 			_, err := r.Admit(m.ID, now, admission.Trainer, admission.Coordinator)
 			if err == nil || gone[m.ID] {
 				continue
@@ -247,7 +264,9 @@ func (k *keeper) revoke(ctx context.Context, self string) {
 			gone[m.ID] = true
 			k.Warn("%s is no longer a member (serial %d of the roster): %v", m.Name, r.Serial, err)
 			if m.ID == self {
-				k.stop()
+				k.stop(rank, errNoMember)
+			} else if k.host == nil { // which transport carries it is not known here
+				k.stop(rank, fmt.Errorf("%w: %v", p2p.ErrRevoked, err))
 			} else if err := k.host.Revoke(m.ID, err.Error()); err != nil {
 				k.Warn("revoke %s: %v", m.Name, err)
 			}
@@ -329,7 +348,7 @@ func (k *keeper) Record(r admission.Record) {
 		return
 	}
 	if k.failed = k.log.Append(r); k.failed != nil {
-		k.stop()
+		k.stop(k.terms.Rank, k.failed)
 	}
 }
 

@@ -39,13 +39,27 @@ type Site struct {
 // DefaultWait is how long a site waits for the others unless it sets Wait.
 const DefaultWait = 10 * time.Minute
 
-// Network is how a site reaches the other members.
+// Network is how a site reaches the other members: at addresses that Heddle listens on, over a libp2p host of the
+// program, or over a transport of the program.
 type Network struct {
 	Listen       []string     // multiaddresses to listen on (nil = the plan's, or the roster's)
+	Announce     []string     // multiaddresses for mDNS and hole punching (nil = of its interfaces)
 	LAN          bool         // find peers on the local network by mDNS
 	Interfaces   []netip.Addr // addresses of this machine, if the system lists none, as Android (nil = it is asked)
 	ReceiveLimit int64        // bytes per second from each other peer (0 = no limit)
-	Link         string       // simulated slower network, as heddle join --link takes it (empty = none)
+	Link         string       // simulated slower network, such as "latency=20ms,rate=100M" (empty = none)
+
+	// Host is a libp2p host with the site's identity. Its own address book and routing find members without an address
+	// in the plan. It stays open, and so do its connections unless a run fails: a run adds three protocols and takes
+	// them away. One host carries one run at a time. The plan's carrier, relays and peer_timeout are not read, since
+	// the program has set the host up.
+	Host p2p.Libp2p
+
+	// Transport connects this member, of rank rank, to size−1 others. It is called for each connection: again after a
+	// failure if Site.Rejoin is set, and until ctx ends. Heddle closes what it returns, and compares the plans of the
+	// members before any data. That each rank is the member that the plan lists, and that nobody else reads the frames,
+	// is up to the program. The policy's ReceiveLimit does not apply.
+	Transport func(ctx context.Context, rank, size int) (comm.Transport, error)
 }
 
 // Ledger is a log file of what runs spent of the privacy of a site's edges.
@@ -138,6 +152,9 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	if _, err := netsim.ParseLink(s.Network.Link, len(t.Members.Members)); err != nil {
 		return train.Input(err)
 	}
+	if n := s.Network; n.Transport != nil && (n.Host != nil || n.Listen != nil || n.LAN) {
+		return train.Input(errors.New("a transport of the program connects by itself: omit Host, Listen and LAN"))
+	}
 	k, err := s.admit(t, time.Now())
 	defer func() {
 		if unmet(err) && (k == nil || !k.present) {
@@ -159,16 +176,16 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	// ends if the log or the roster bars the site, and informs the others why
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	k.stop = func() {
-		stop(&comm.PeerError{Rank: t.Rank, Op: "admission", Err: cmp.Or(k.failed, errNoMember)})
+	k.stop = func(rank int, why error) {
+		stop(&comm.PeerError{Rank: rank, Name: t.names()[rank], Op: "admission", Err: why})
 	}
 	if err := k.recall(s.State); err != nil {
 		return err
 	}
-	if err := k.openHost(running, s); err != nil {
+	if err := k.openNetwork(running, s); err != nil {
 		return err
 	}
-	defer k.host.Close()
+	defer k.closeHost()
 	at := &Session{Rank: t.Rank, Names: t.names(), Progress: t.Progress, Wait: cmp.Or(s.Wait, DefaultWait),
 		Rejoin: s.Rejoin, Place: train.Place{Spend: spend}, Link: s.Network.Link, Seed: t.Seed,
 		Request: t.Request, Meet: k.meet, Reducer: t.secure(s.Identity), Event: k.event, keeper: k}
@@ -203,17 +220,36 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 	if ctx.Err() != nil || len(held) > 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, declineTime)
+	defer cancel()
+	t.Hello = p2p.Hello{PlanText: p2p.Declined}
+	if s.Network.Transport != nil {
+		if over, err := s.Network.connect(ctx, t); err == nil {
+			over.Close()
+		}
+		return
+	}
 	h, err := p2p.Listen(node.Config{Identity: s.Identity, Transport: t.Carrier, MaxPeers: len(t.Members.Members),
-		Relays: t.Relays, PeerTimeout: t.PeerTimeout})
+		Relays: t.Relays, PeerTimeout: t.PeerTimeout, Host: s.Network.Host})
 	if err != nil {
 		return
 	}
 	defer h.Close()
-	ctx, cancel := context.WithTimeout(ctx, declineTime)
-	defer cancel()
 	members := node.Roster{Members: slices.Clone(t.Members.Members)}
 	members.Members[t.Rank].Addrs = nil // it dials, and waits for nobody
-	h.Join(ctx, members, p2p.Hello{PlanText: p2p.Declined})
+	h.Join(ctx, members, t.Hello)
+}
+
+// connect connects the member of t over the program's transport, and compares the plans.
+func (n Network) connect(ctx context.Context, t Terms) (comm.Transport, error) {
+	over, err := n.Transport(ctx, t.Rank, len(t.Members.Members))
+	if err != nil {
+		return nil, err
+	}
+	if err := p2p.Compare(ctx, over, t.names(), t.Rank, t.Hello); err != nil {
+		return nil, errors.Join(err, over.Close())
+	}
+	return over, nil
 }
 
 // Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 )
@@ -54,6 +55,14 @@ type Config struct {
 	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to
 	// programs (Android from version 11). If nil, the system is asked.
 	Interfaces []netip.Addr
+
+	// Announce are the addresses at which members can reach this host, sent by mDNS and to punch holes (nil = its
+	// interfaces').
+	Announce []string
+
+	// Host is the program's own, with the key of Identity (nil = a new one). It listens, and is announced, as the
+	// program has set it up.
+	Host host.Host
 }
 
 // Validate reports all faults at once.
@@ -85,6 +94,19 @@ func (c Config) Validate() error {
 	if _, err := c.relays(); err != nil {
 		errs = append(errs, err)
 	}
+	if _, err := c.announced(); err != nil {
+		errs = append(errs, err)
+	}
+	if c.Host != nil {
+		if c.Host.ID() != c.Identity.ID() {
+			errs = append(errs, fmt.Errorf("the libp2p host must have the site's identity %s (got %s)",
+				c.Identity.PeerID(), c.Host.ID()))
+		}
+		if len(c.Listen)+len(c.Announce) > 0 || c.LAN {
+			errs = append(errs, errors.New("a libp2p host of the program listens and announces as the program sets it "+
+				"up: omit the addresses to listen on and to announce, and LAN"))
+		}
+	}
 	for _, s := range c.Listen {
 		switch a, err := ma.NewMultiaddr(s); {
 		case err != nil:
@@ -107,6 +129,20 @@ func (c Config) filled() Config {
 	c.MaxPeers = cmp.Or(c.MaxPeers, defaultMaxPeers)
 	c.PeerTimeout = cmp.Or(c.PeerTimeout, defaultTimeout)
 	return c
+}
+
+// announced parses Announce.
+func (c Config) announced() (all []ma.Multiaddr, err error) {
+	for _, s := range c.Announce {
+		a, fault := ma.NewMultiaddr(s)
+		if fault != nil {
+			err = errors.Join(err, fmt.Errorf("an address to announce must be a multiaddress (got %q): %w", s, fault))
+			continue
+		}
+		bare, _ := peer.SplitAddr(a)
+		all = append(all, bare)
+	}
+	return all, err
 }
 
 // relays parses Relays.

@@ -98,6 +98,13 @@ func (g *gater) revoke(p peer.ID, why error) {
 	g.mu.Unlock()
 }
 
+// why returns why p was revoked, nil if it was not.
+func (g *gater) why(p peer.ID) error {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.revoked[p]
+}
+
 func (g *gater) listed(p peer.ID) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

@@ -51,11 +51,10 @@ func (n *Node) Dismiss(members []Peer) {
 func (n *Node) Revoke(p peer.ID, why error) { n.gate.revoke(p, why) }
 
 // Revoked returns why p was revoked, nil if it was not.
-func (n *Node) Revoked(p peer.ID) error {
-	n.gate.mu.RLock()
-	defer n.gate.mu.RUnlock()
-	return n.gate.revoked[p]
-}
+func (n *Node) Revoked(p peer.ID) error { return n.gate.why(p) }
+
+// Disconnect closes the connections to p.
+func (n *Node) Disconnect(p peer.ID) { n.net.ClosePeer(p) }
 
 // Dials reports whether there may be a way to dial m.
 func (n *Node) Dials(m Peer) bool { return len(m.Addrs) > 0 || n.Relayed() || n.lan != nil }

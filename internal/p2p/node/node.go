@@ -193,8 +193,12 @@ func (n *Node) EventBus() event.Bus              { return n.bus }
 // Config returns what the node was opened with, defaults filled in.
 func (n *Node) Config() Config { return n.cfg }
 
-// Addrs lists the addresses of the node's interfaces at which it listens, circuits left out.
+// Addrs lists the addresses that the node announces: Config.Announce, or else the addresses of its interfaces
+// at which it listens, circuits left out.
 func (n *Node) Addrs() []ma.Multiaddr {
+	if all, err := n.cfg.announced(); err == nil && all != nil {
+		return all
+	}
 	addrs, err := n.net.InterfaceListenAddresses()
 	if err != nil || n.cfg.Interfaces != nil {
 		addrs = n.onInterfaces(n.net.ListenAddresses())
@@ -223,9 +227,11 @@ func (n *Node) onInterfaces(addrs []ma.Multiaddr) []ma.Multiaddr {
 }
 
 // FullAddrs lists the node's addresses, each with /p2p/ID, ready to be put in a roster.
-func (n *Node) FullAddrs() (out []string) {
-	for _, a := range n.Addrs() {
-		out = append(out, a.String()+"/p2p/"+n.ID().String())
+func (n *Node) FullAddrs() []string { return fullAddrs(n) }
+
+func fullAddrs(h host.Host) (out []string) {
+	for _, a := range h.Addrs() {
+		out = append(out, a.String()+"/p2p/"+h.ID().String())
 	}
 	return out
 }
@@ -239,7 +245,13 @@ func (n *Node) Connect(ctx context.Context, to peer.AddrInfo) error {
 
 // NewStream opens a stream within ctx's deadline, which stays the stream's own.
 func (n *Node) NewStream(ctx context.Context, p peer.ID, protos ...protocol.ID) (network.Stream, error) {
-	s, err := n.net.NewStream(ctx, p)
+	return openStream(ctx, n.net, p, protos)
+}
+
+// openStream opens a stream of the first of protos that p speaks, or fails. The NewStream of a libp2p host may leave
+// that to the first read.
+func openStream(ctx context.Context, net network.Network, p peer.ID, protos []protocol.ID) (network.Stream, error) {
+	s, err := net.NewStream(ctx, p)
 	if err != nil {
 		return nil, Explain(err)
 	}
