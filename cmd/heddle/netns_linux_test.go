@@ -73,49 +73,52 @@ func (n *network) inside(site string, c *exec.Cmd) *exec.Cmd {
 	return out
 }
 
-// TestThreeNetworks: three sites with a network, a home and raw tables of their own train month after month. No command
-// of a site has a flag.
+// TestThreeNetworks: three sites with a network, a home and raw tables of their own train month after month. The
+// name of the federation is the only flag.
 func TestThreeNetworks(t *testing.T) {
 	testenv.OnlyLong(t)
 	o := rawSites(t)
 	o.net = newNetwork(t, o.names)
 	o.write("west", "west-patients.csv", regexp.MustCompile(",[^,\n]*\n").ReplaceAllString( // it has no labels
 		string(contents(t, o.at("west", "west-patients.csv"))), "\n"))
-	plan := []string{"plan", "-o", filepath.Join(o.dir, "federation.yaml"), "--federation", "tumour-registry",
-		"--method", "full-batch", "--model", "sage", "--hidden", "16", "--rounds", "150"}
-	for k, id := range o.init() {
-		plan = append(plan, id+"@"+o.net.address(o.names[k]))
+	do := func(site, input string, args ...string) string {
+		t.Helper()
+		e := o.run(site, input, args...)
+		if e.exit != 0 {
+			t.Fatalf("%s %.40q: exit %d\n%s", site, args, e.exit, e.errors)
+		}
+		return e.out
 	}
-	must(t, plan...)
+	must(t, "plan", "-o", o.at("north", "federation.yaml"), "--method", "full-batch", "--model", "sage", "--hidden", "16",
+		"--rounds", "150") // how to train, which another person chose
+	do("north", "", "init", "north", o.net.address("north"))
+	lines := mailed.FindAllString(do("north", "", "invite", "south", "west",
+		"--federation", "tumour-registry"), -1)
+	answers := do("south", "", "init", lines[0], o.net.address("south")) +
+		do("west", "", "init", lines[1]) // it only dials out
+	do("north", answers, "invite")
 	o.replace("west", "site.yaml", "ward: label", "ward: categorical") // a wrong guess
 	o.replace("west", "site.yaml", "categories: []", "categories: [ward]")
 	o.allowFullBatch()
+	// The federation's file goes from one site to the next, and each signs it.
 	sign := func() {
 		t.Helper()
-		o.share()
-		for k, name := range []string{"north", "south"} {
-			if e := o.run(name, "", "roster", "sign", "federation.yaml"); e.exit != 0 {
-				t.Fatal(e.errors)
-			}
-			file := string(contents(t, o.at(name, "federation.yaml")))
-			if next := []string{"south", ""}[k]; next != "" {
-				o.write(next, "federation.yaml", file)
-				continue
-			}
-			if err := os.WriteFile(filepath.Join(o.dir, "federation.yaml"), []byte(file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+		for _, name := range []string{"north", "south"} {
+			o.share()
+			do(name, "", "roster", "sign", "federation.yaml")
+			o.write(".", "federation.yaml", string(contents(t, o.at(name, "federation.yaml"))))
 		}
 		o.share()
 	}
+	o.write(".", "federation.yaml", string(contents(t, o.at("north", "federation.yaml"))))
 	sign()
 	warm := func(run int) bool {
 		return regexp.MustCompile("init: [0-9a-f]{64}").Match(
 			contents(t, o.at("north", fmt.Sprintf("results/run-%d/settings.yaml", run))))
 	}
-	step := func(name string, do func(t *testing.T)) {
+	step := func(name string, check func(t *testing.T)) {
 		before := o.t
-		if !t.Run(name, func(t *testing.T) { o.t = t; do(t) }) {
+		if !t.Run(name, func(t *testing.T) { o.t = t; check(t) }) {
 			t.FailNow() // what follows starts from its end
 		}
 		o.t = before
