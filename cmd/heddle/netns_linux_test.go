@@ -89,8 +89,8 @@ func TestThreeNetworks(t *testing.T) {
 		}
 		return e.out
 	}
-	must(t, "plan", "-o", o.at("north", "federation.yaml"), "--method", "full-batch", "--model", "sage", "--hidden", "16",
-		"--rounds", "150") // how to train, which another person chose
+	must(t, "plan", "-o", o.at("north", "federation.yaml"), "--method", "full-batch", "--model", "sage", "--hidden",
+		"16", "--rounds", "150") // how to train, which another person chose
 	do("north", "", "init", "north", o.net.address("north"))
 	lines := mailed.FindAllString(do("north", "", "invite", "south", "west",
 		"--federation", "tumour-registry"), -1)
@@ -259,4 +259,54 @@ func TestThreeNetworks(t *testing.T) {
 		}
 		must(t, "audit", "verify", o.at("north", "state/audit.jsonl"))
 	})
+}
+
+// TestDoctorNAT: heddle doctor names the kind of router before a site, and what to do if no hole can be punched.
+func TestDoctorNAT(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 3 s")
+	}
+	if _, err := exec.LookPath("nft"); err != nil {
+		t.Skip("SKIPPED, not shown here: kinds of NAT, without nft")
+	}
+	o := rawSites(t)
+	o.net = newNetwork(t, o.names)
+	args := []string{"plan", "-o", filepath.Join(o.dir, "federation.yaml")}
+	for k, line := range o.init() {
+		if k > 0 { // north only dials out
+			line += "@" + o.net.address(o.names[k])
+		}
+		args = append(args, line)
+	}
+	must(t, args...)
+	o.share()
+	in := func(site, line string) string {
+		t.Helper()
+		fields := strings.Fields(line)
+		out, err := o.net.inside(site, exec.Command(fields[0], fields[1:]...)).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %s: %v %s", site, line, err, out)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	const router = "10.88.0.99" // what north's datagrams have as their source
+	for _, site := range []string{"south", "west"} {
+		in(site, "ip neigh add "+router+" dev eth lladdr "+in("north", "cat /sys/class/net/eth/address"))
+	}
+	in("north", "nft add table ip nat")
+	in("north", "nft add chain ip nat out { type nat hook postrouting priority 100 ; }")
+	for to, want := range map[string]string{
+		router:                               "a router that keeps one port: all see " + router,
+		router + ":20000-60000 fully-random": "NOTE  a router that takes another port to each destination",
+	} {
+		in("north", "nft flush chain ip nat out")
+		in("north", "nft add rule ip nat out oifname eth ip protocol udp snat to "+to)
+		ends := atOnce(o.names, func(name string) (int, string, string) {
+			e := o.run(name, "", "doctor", "--plan", "federation.yaml", "--wait", "10s")
+			return e.exit, e.out, e.errors
+		})
+		if text := ends["north"].out; !strings.Contains(text, want) {
+			t.Errorf("snat to %s: the doctor must print %q\n%s%s", to, want, text, ends["north"].errors)
+		}
+	}
 }
