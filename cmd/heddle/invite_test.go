@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -156,5 +157,42 @@ func TestInviteFaults(t *testing.T) {
 	if e := o.run("south", "", "take-part"); e.exit != 2 ||
 		!strings.Contains(e.errors, "must have the member that invited") {
 		t.Errorf("a file without the inviter: exit %d\n%s", e.exit, e.errors)
+	}
+}
+
+// TestJoinByFiles: heddle join without flags takes the part that is there by the same two files, and refuses what
+// site.yaml does not allow.
+func TestJoinByFiles(t *testing.T) {
+	t.Parallel()
+	o := operate(t, nil)
+	o.takePart("y\n", nil)
+	for rank, name := range o.names {
+		o.write(name, "site.yaml", string(contents(t, o.at(name, "site.yaml")))+
+			fmt.Sprintf("part: state/run-1/part/part-%d\n", rank))
+	}
+	join := func(name string) (int, string, string) {
+		e := o.run(name, "", "join")
+		return e.exit, e.out, e.errors
+	}
+	for name, e := range atOnce(o.names, join) {
+		if e.exit != 0 {
+			t.Fatalf("%s: exit %d\n%s", name, e.exit, e.errors)
+		}
+		if !bytes.Equal(contents(t, o.at(name, "results/model.safetensors")),
+			contents(t, o.at(name, "results/run-1/model.safetensors"))) {
+			t.Errorf("%s: the part must give the model of heddle take-part", name)
+		}
+	}
+	if e := o.run("west", "", "policy", "explain", "site.yaml"); e.exit != 0 ||
+		!strings.Contains(e.out, "plans of any federation that train by class-means") {
+		t.Errorf("exit %d\n%s%s", e.exit, e.out, e.errors)
+	}
+	o.replace("west", "site.yaml", "min_members: 3", "min_members: 4")
+	if exit, _, errors := join("west"); exit != 2 || !strings.Contains(errors, "site.yaml does not allow this plan: "+
+		"policy.min_members") {
+		t.Errorf("exit %d\n%s", exit, errors)
+	}
+	if e := o.run(".", "", "join"); e.exit != 2 || !strings.Contains(e.errors, "--plan and --shard must be given, or") {
+		t.Errorf("without files: exit %d\n%s", e.exit, e.errors)
 	}
 }

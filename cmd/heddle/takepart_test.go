@@ -166,6 +166,8 @@ func (o *operators) allowFullBatch() {
 		o.replace(name, "site.yaml", "methods: [class-means]", "methods: [full-batch]\n  encoders: [raw]\n  "+
 			"layer_outputs: [hidden, logits]")
 		o.replace(name, "site.yaml", "min_members_in_sum: 3", "min_members_in_sum: 1")
+		o.replace(name, "site.yaml", "rows: [int8, int4]", "rows: [float32, int8, int4]")
+		o.replace(name, "site.yaml", "max_numbers: 10 ", "max_numbers: 0 ")
 	}
 }
 
@@ -194,6 +196,14 @@ func TestTakePart(t *testing.T) {
 	if e := o.takePart("", nil, "--yes")["west"]; !strings.Contains(e.out, "nothing is new") {
 		t.Errorf("the same tables again\n%s%s", e.out, e.errors)
 	}
+	// One site alone ends well after its wait, and the others may still come later.
+	o.replace("south", "site.yaml", "# wait: 10m ", "wait: 2s ")
+	if e := o.run("south", "", "take-part", "--yes"); e.exit != 0 ||
+		!strings.Contains(e.out, "nothing is new here: results/run-1 has the results; for 2s it waits") ||
+		!strings.Contains(e.out, "nothing has changed here") {
+		t.Errorf("alone with the same tables: exit %d\n%s%s", e.exit, e.out, e.errors)
+	}
+	o.replace("south", "site.yaml", "wait: 2s", "wait: 10m")
 	o.replace("north", "north-patients.csv", "p000,", "p998,50,1.2,surgery,\np000,")
 	o.replace("north", "north-contacts.csv", "p000,", "p998,p000,\np000,")
 	o.takePart("", nil, "--yes") // no page has how many patients there are
@@ -384,6 +394,7 @@ func TestTakePartSigned(t *testing.T) {
 	o.names = []string{"north", "south"}
 	for _, name := range o.names {
 		o.replace(name, "site.yaml", "min_members_in_sum: 3", "min_members_in_sum: 2")
+		o.replace(name, "site.yaml", "min_members: 3", "min_members: 2")
 	}
 	if e := o.run("west", "y\n", "take-part"); e.exit != 2 || !strings.Contains(e.errors, "is not among the 2 listed") {
 		t.Errorf("west is revoked: exit %d\n%s", e.exit, e.errors)

@@ -35,8 +35,13 @@ func (l *LaunchFlags) Bind(f *pflag.FlagSet) {
 }
 
 // Identify returns this process's key: one that follows from the shared secret, where it completes site and a plan that
-// names no peers by the addresses of this process and of the others, and else the peer's own. rank is −1 then.
-func (l LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Identity, rank int, err error) {
+// names no peers by the addresses of this process and of the others, and else the peer's own. rank is −1 then. A nil l is
+// of a process that no scheduler starts.
+func (l *LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Identity, rank int, err error) {
+	if l == nil {
+		own, err = LoadOrMakeKey(site.Identity)
+		return own, -1, err
+	}
 	if l.Secret != "" {
 		own, rank, err = l.derive(site.Plan, p, os.Getenv)
 		if err == nil && site.Site.Network.Listen == nil {
@@ -53,7 +58,7 @@ func (l LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Ide
 }
 
 // derive finds the rank of this process and adds all ranks to the plan at path.
-func (l LaunchFlags) derive(path string, p *heddle.Plan, env func(string) string) (own identity.Identity, rank int,
+func (l *LaunchFlags) derive(path string, p *heddle.Plan, env func(string) string) (own identity.Identity, rank int,
 	err error) {
 	if len(p.Members) > 0 {
 		return own, 0, Invalidf("%s: with --secret the plan must not name members (got %d)", path, len(p.Members))

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
@@ -28,6 +29,7 @@ type SiteFile struct {
 	HTTP     string        `yaml:"http"`       // address of the live page (empty = none)
 	State    string        `yaml:"state"`      // directory of parts, checkpoints and approvals
 	Out      string        `yaml:"out"`        // directory of models, reports and predictions
+	Part     string        `yaml:"part"`       // directory of the part that heddle join takes, without tables
 	Tables   []SiteTable   `yaml:"tables"`
 	Match    yaml.MapSlice `yaml:"match"`     // further flags of heddle match
 	MayLeave any           `yaml:"may_leave"` // the policy, which admission.ReadPolicy reads (nil = none)
@@ -48,7 +50,7 @@ type ColumnRoles []ColumnRole
 // ColumnRole is the role of a column, and its line in the file.
 type ColumnRole struct {
 	Column, Role string
-	Line         int
+	Line         int `yaml:"-"`
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler.
@@ -76,7 +78,7 @@ func (c *ColumnRoles) UnmarshalYAML(node ast.Node) error {
 // ReadSite reads site.yaml in the present folder.
 func ReadSite() (*SiteFile, error) {
 	const path = SitePath
-	f := &SiteFile{Identity: DefaultIdentity(), Wait: 10 * time.Minute, State: "state", Out: "results"}
+	f := &SiteFile{Identity: DefaultIdentity(), Wait: 10 * time.Minute, State: "state", Out: "results", Part: "part"}
 	text, err := ReadStart(path, yamltext.MaxLen)
 	if err != nil {
 		return nil, Invalid(err)
@@ -93,12 +95,34 @@ func ReadSite() (*SiteFile, error) {
 	return f, nil
 }
 
+// Check checks that the plan is the one that the site was invited to, and names the member of this rank as the file does.
+func (f *SiteFile) Check(p *heddle.Plan, rank int) error {
+	if name := p.Members[rank].Name; name != f.Site {
+		return Invalidf("%s: site must be %s, as %s names the member with this key (got %s)", SitePath, name,
+			FederationPath, f.Site)
+	}
+	if f.Inviter == "" {
+		return nil
+	}
+	if _, err := p.Rank(f.Inviter); err != nil {
+		return Invalidf("%s must have the member that invited this site (%s: invited_by): %w", FederationPath, SitePath,
+			err)
+	}
+	return nil
+}
+
 // Member is the site as an argument of heddle plan.
 func (f *SiteFile) Member(id string) string {
 	if f.Host == "" {
 		return f.Site + "=" + id
 	}
 	return f.Site + "=" + id + "@" + f.Host
+}
+
+// Brings returns what decides which part of a graph the site makes of its tables: not where it is or for how long it
+// waits.
+func (f *SiteFile) Brings() ([]byte, error) {
+	return yaml.Marshal(SiteFile{Site: f.Site, Tables: f.Tables, Match: f.Match})
 }
 
 // Names returns the files of the tables.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -202,7 +201,6 @@ type Part struct {
 func (p Part) Join(ctx context.Context, c *cobra.Command, site cli.SiteFlags, w *cli.Watch, pages Pages) error {
 	s := joining{SiteFlags: site, pages: pages, out: cli.Output{Pages: pages, Stdout: c.OutOrStdout(), Dir: p.Out},
 		shard: p.Shard, init: p.Init, warm: p.Init != "", page: p.Page, name: "heddle join"}
-	s.launch.Bind(pflag.NewFlagSet("", pflag.ContinueOnError)) // as without flags
 	s.Site.State, s.Site.Rejoin = p.State, 10*time.Minute
 	return s.joinRun(ctx, w, c.OutOrStdout())
 }

@@ -6,11 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/partition"
@@ -21,6 +25,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -32,14 +37,16 @@ type joining struct {
 	warm   bool   // from init, though the plan does not name it
 	leaves string // file of rules for phones; empty: none
 	out    cli.Output
-	launch cli.LaunchFlags
+	launch *cli.LaunchFlags // (nil = no scheduler starts it)
 	http   HTTP
 	page   *Live // that several steps share (nil = of http)
 	pages  Pages
 	after  After  // nil: nothing
 	name   string // of the command, as heddle join
 
-	warnings []string // of the import of this site's tables
+	file     *cli.SiteFile     // instead of flags (nil = flags)
+	rules    *admission.Policy // of file (nil = none)
+	warnings []string          // of the import of this site's tables
 }
 
 // After is what is done at a site with a run that it has joined.
@@ -52,13 +59,14 @@ type After interface {
 
 // NewJoin returns the command join, after which that is done (nil = nothing).
 func NewJoin(pages Pages, after After) *cobra.Command {
-	s := joining{pages: pages, after: after, out: cli.Output{Pages: pages}}
+	s := joining{pages: pages, after: after, out: cli.Output{Pages: pages}, launch: new(cli.LaunchFlags)}
 	var view cli.WatchFlags
 	c := &cobra.Command{
-		Use:   "join --plan plan.yaml --shard DIR/part-N",
+		Use:   "join [--plan plan.yaml --shard DIR/part-N]",
 		Short: "Take part in a run on several machines",
 		Long: `Run one peer of a plan. The key decides which peer this is: the plan lists the ID that heddle init
-prints. The run begins when all peers of the plan are connected.
+prints. The run begins when all peers of the plan are connected. Without --plan it reads federation.yaml and site.yaml
+in this folder: site.yaml replaces the flags, and its key part is the folder with this site's part (default: part).
 
 With --state, if a peer disconnects, the others wait; training resumes from the last common checkpoint when it
 reconnects. The results have the model and predictions for this peer's own nodes, computed during the run with the
@@ -77,6 +85,14 @@ peers, and --shard may be the whole partition.`,
 			}
 			defer w.End()
 			s.out.Stdout, s.Given, s.name = c.OutOrStdout(), cli.GivenSettings(c.Flags()), c.CommandPath()
+			if s.Plan == "" {
+				if err := s.read(c.Flags()); err != nil {
+					return err
+				}
+			}
+			if s.shard == "" {
+				return cli.Invalidf("--shard must be given with --plan (got none)")
+			}
 			return s.joinRun(c.Context(), w, view.Text(c, s.out.JSON))
 		},
 	}
@@ -99,10 +115,66 @@ peers, and --shard may be the whole partition.`,
 	view.Bind(f)
 	s.launch.Bind(f)
 	s.http.Bind(f)
-	cli.Required(c, "plan", "shard")
 	cli.ShortHelp(c, "plan", "shard", "state", "identity", "listen", "wait", "roster", "policy", "approval", "audit",
 		"leaves", "secret", "json", "http", "quiet", "out")
 	return c
+}
+
+// read takes plan, part and what the site allows from the two files of a site that takes part, for flags that are not
+// given.
+func (s *joining) read(flags *pflag.FlagSet) error {
+	var err error
+	if s.file, err = cli.ReadSite(); errors.Is(err, fs.ErrNotExist) {
+		return cli.Invalidf("--plan and --shard must be given, or %s and %s be in this folder (got neither)", cli.SitePath,
+			cli.FederationPath)
+	}
+	if err != nil {
+		return err
+	}
+	s.Plan = cli.FederationPath
+	file := s.file
+	// They are set as flags, so the same checks and error texts apply.
+	for name, value := range map[string]string{"shard": file.Part, "identity": file.Identity, "http": file.HTTP,
+		"state": filepath.Join(file.State, "checkpoints"), "out": file.Out, "wait": file.Wait.String(),
+		"listen": strings.Join(file.Listen, ",")} {
+		if value != "" && !flags.Changed(name) {
+			if err := flags.Set(name, value); err != nil {
+				return cli.Invalidf("%s: %s: %w", cli.SitePath, name, err)
+			}
+		}
+	}
+	if flags.Changed("policy") {
+		return nil
+	}
+	s.rules, err = Gated(file, &s.Site.Gate)
+	return err
+}
+
+// Gated sets what the two files of a site ask for before a run, and returns this site's policy (nil = it has none).
+func Gated(file *cli.SiteFile, g *session.Gate) (*admission.Policy, error) {
+	text, err := os.ReadFile(cli.FederationPath)
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	name := admission.Federation(text)
+	if file.MayLeave == nil {
+		if name != "" {
+			return nil, cli.Invalidf("%s must have may_leave, as %s is of federation %s (got none)", cli.SitePath,
+				cli.FederationPath, name)
+		}
+		return nil, nil
+	}
+	rules, err := admission.ReadPolicy(cli.SitePath)
+	if err != nil {
+		return nil, cli.Invalid(err)
+	}
+	g.Policy = cli.SitePath
+	if name != "" {
+		rules = rules.In(name)
+		g.Roster, g.Approval = cli.FederationPath, filepath.Join(file.State, "approval.json")
+		g.Audit = filepath.Join(file.State, "audit.jsonl")
+	}
+	return &rules, nil
 }
 
 func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {
@@ -207,7 +279,7 @@ func (s joining) record(p *heddle.Plan) ([]byte, error) {
 // again is the command that repeats the run, at all peers.
 func (s joining) again() string {
 	command := s.name + " --plan " + s.out.Settings()
-	if s.launch.Secret != "" { // from which the keys follow
+	if s.launch != nil && s.launch.Secret != "" { // from which the keys follow
 		command = s.name + " --plan " + s.Plan + " --secret " + s.launch.Secret
 	}
 	if s.init != "" {
@@ -233,6 +305,11 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 			disclosure.Decline(ctx, *site, s.Site.Session())
 		}
 	}()
+	if s.file != nil {
+		if err = s.file.Check(p, rank); err != nil {
+			return nil, nil, err
+		}
+	}
 	if s.Site.Shard, closer, err = cli.ReadParts(s.shard, len(p.Members)); err != nil {
 		return nil, nil, err
 	}
@@ -255,6 +332,10 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	}
 	if m, fault := shard.ReadManifest(whole); err == nil && fault == nil && !p.Federated() {
 		w.Log.Info(partition.Slowest(m, len(p.Members)).String()) // of the partition that a scheduler's ranks share
+	}
+	if g := &s.Site.Gate; err == nil && s.rules != nil && g.Roster == "" {
+		_, err = (&Consent{Plan: *p, Gate: *g, Rules: s.rules}).Page(s.Site.Shard)
+		g.Policy = "" // the session takes it with a roster only
 	}
 	if err == nil {
 		s.Site.Init, err = cli.ReadInitial(s.init)

@@ -28,9 +28,11 @@ policy explain prints what a policy allows and refuses. docs/reference/policies.
 	}
 	c.Flags().StringVar(&federation, "federation", "my-federation", "name of the roster")
 	c.AddCommand(&cobra.Command{
-		Use:     "explain FILE",
-		Short:   "Print what a policy allows, refuses and leaves open",
-		Example: "  heddle policy explain policy.yaml",
+		Use:   "explain FILE",
+		Short: "Print what a policy allows, refuses and leaves open",
+		Long: `Print in plain words what a policy allows, refuses and leaves open. FILE is a policy, or site.yaml, whose
+may_leave is one.`,
+		Example: "  heddle policy explain site.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := admission.ReadPolicy(args[0])

@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
@@ -45,13 +46,11 @@ tables:
 `
 
 const siteTail = `
-# What may leave, whatever federation.yaml has (docs/reference/policies.md).
-may_leave:%s
-  methods: [class-means]  # also layer-wise, full-batch, mini-batch
-  min_members: 2          # sites in a run, this one included
-  min_members_in_sum: 3   # with 2 each of two sites can compute the other's part of a sum
-  categories: [%s]  # columns whose texts may leave, each text if 10 rows here have it
-
+# What may leave, whatever federation.yaml has (docs/reference/policies.md). This is heddle policy hospital; bank and
+# research are others. Two sites need 2 for both min_members; then each can compute the other's part of a sum.
+may_leave:
+  categories: [%s]  # only the texts of these columns
+%s
 state: state     # parts, checkpoints, the approved page
 out: results     # models, reports, predictions
 
@@ -116,7 +115,13 @@ func (SiteWriter) WriteSite(of cli.SiteFile, federation string, text io.Writer) 
 		fmt.Fprintf(&b, "# There are %d more tables. Nodes of several types each have type: TYPE next to nodes:, and\n"+
 			"# edges relation: SOURCE-RELATION-TARGET.\n", len(tables)-used)
 	}
-	fmt.Fprintf(&b, siteTail, given("\n  federation", federation), strings.Join(texts, ", "))
+	rules := ""
+	for line := range strings.Lines(admission.Template("hospital", federation)) {
+		if federation != "" || !strings.HasPrefix(line, "federation:") {
+			rules += "  " + line
+		}
+	}
+	fmt.Fprintf(&b, siteTail, strings.Join(texts, ", "), rules)
 	if err := cli.WriteText(nil, cli.SitePath, b.String()); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ import (
 type journal struct {
 	Run      int    `json:"run"`      // 1, 2, …: the present one
 	Input    string `json:"input"`    // digest of the plan and the tables of the run
-	Columns  string `json:"columns"`  // digest of the plan and site.yaml
+	Columns  string `json:"columns"`  // digest of the plan and the columns
 	Training bool   `json:"training"` // the part is there
 	Warm     bool   `json:"warm"`     // training starts from the model of run Last
 	Done     bool   `json:"done"`
@@ -128,10 +128,18 @@ func (t *taking) run(ctx context.Context) (err error) {
 	// Sites start and fail at other times. One that comes back finds the rest in another step, which again recognizes:
 	// they meet anew and compare, rather than all being restarted by hand.
 	until := time.Time{} // for how long to try again after the first failure of another site
+	if t.Done {
+		// Another site may have new tables, and may come later: its run needs this site.
+		fmt.Fprintf(t.text, "nothing is new here: %s has the results; for %v it waits for sites that have something new\n",
+			t.out(t.Run), t.file.Wait)
+	}
 	for {
 		err := t.step(ctx, own)
 		switch {
 		case err == nil:
+			return nil
+		case t.Done && errors.As(err, new(*comm.WaitError)):
+			fmt.Fprintf(t.text, "nothing has changed here: %v\n", err)
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("interrupted; to go on, repeat the command: %w", err)
@@ -186,15 +194,8 @@ func (t *taking) open() (err error) {
 	if t.plan, t.rank, err = t.match.Sit(t.watch); err != nil {
 		return err
 	}
-	if name := t.plan.Members[t.rank].Name; name != t.file.Site {
-		return cli.Invalidf("%s: site must be %s, as %s names the member with this key (got %s)", cli.SitePath, name,
-			cli.FederationPath, t.file.Site)
-	}
-	if id := t.file.Inviter; id != "" {
-		if _, err := t.plan.Rank(id); err != nil {
-			return cli.Invalidf("%s must have the member that invited this site (%s: invited_by): %w",
-				cli.FederationPath, cli.SitePath, err)
-		}
+	if err := t.file.Check(t.plan, t.rank); err != nil {
+		return err
 	}
 	text, err := os.ReadFile(t.journalPath())
 	if err == nil {
@@ -203,9 +204,9 @@ func (t *taking) open() (err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return cli.Invalidf("%s: %w", t.journalPath(), err)
 	}
-	site, err := os.ReadFile(cli.SitePath)
+	site, err := t.file.Brings()
 	if err != nil {
-		return cli.Invalid(err)
+		return err
 	}
 	// columns is of what the page depends on and of the plan; input adds the tables. So next month's tables make a new
 	// run that may start from the last model, and another plan or role of a column does not (compare).
@@ -258,28 +259,12 @@ func (t *taking) agree(ctx context.Context) (*opened, error) {
 	g := &t.match.Site.Gate
 	a := federation.Consent{Plan: *t.plan, Rank: t.rank, Identity: t.match.Site.Identity, Dir: t.file.State, Yes: t.yes,
 		Stdin: t.cmd.InOrStdin(), Stdout: t.text, Info: t.text}
-	var rules admission.Policy
 	var err error
 	// The policy is judged here as well as by the session: a person must see a refusal before any connection.
-	if t.file.MayLeave != nil {
-		g.Policy = cli.SitePath
-		if rules, err = admission.ReadPolicy(g.Policy); err != nil {
-			return nil, cli.Invalid(err)
-		}
-		a.Rules = &rules
+	if a.Rules, err = federation.Gated(t.file, g); err != nil {
+		return nil, err
 	}
-	file, err := os.ReadFile(cli.FederationPath)
-	if err != nil {
-		return nil, cli.Invalid(err)
-	}
-	if name := admission.Federation(file); name != "" {
-		if a.Rules == nil {
-			return nil, cli.Invalidf("%s must have may_leave, as %s is of federation %s (got none)", cli.SitePath,
-				cli.FederationPath, name)
-		}
-		g.Roster, g.Approval = cli.FederationPath, filepath.Join(t.file.State, "approval.json")
-		g.Audit = filepath.Join(t.file.State, "audit.jsonl")
-		rules = rules.In(name)
+	if g.Roster != "" {
 		if a.Roster, err = admission.ReadFile[admission.Roster](g.Roster); err != nil {
 			return nil, cli.Invalid(err)
 		}
