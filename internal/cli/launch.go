@@ -34,9 +34,9 @@ func (l *LaunchFlags) Bind(f *pflag.FlagSet) {
 	f.IntVar(&l.port, "port", 4001, "port of a host's first peer")
 }
 
-// Identify returns this process's key: one that follows from the shared secret, where it completes site and a plan that
-// names no peers by the addresses of this process and of the others, and else the peer's own. rank is −1 then. A nil l is
-// of a process that no scheduler starts.
+// Identify returns this process's key: one that follows from the shared secret, if there is one. Then it also completes
+// site and a plan that names no peers, by the addresses of this process and of the others. Else it is the peer's own,
+// and rank is −1. A nil l is of a process that no scheduler starts.
 func (l *LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Identity, rank int, err error) {
 	if l == nil {
 		own, err = LoadOrMakeKey(site.Identity)

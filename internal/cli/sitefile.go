@@ -2,14 +2,19 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
+	"github.com/heddle-gnn/heddle/session"
 )
 
 // The two files of a site that takes part.
@@ -95,7 +100,52 @@ func ReadSite() (*SiteFile, error) {
 	return f, nil
 }
 
-// Check checks that the plan is the one that the site was invited to, and names the member of this rank as the file does.
+// SetFlags sets the flags of heddle join that are not given, so the same checks and error texts apply, and g as Require
+// does.
+func (f *SiteFile) SetFlags(flags *pflag.FlagSet, g *session.Gate) (*admission.Policy, error) {
+	for name, value := range map[string]string{"shard": f.Part, "identity": f.Identity, "http": f.HTTP,
+		"state": filepath.Join(f.State, "checkpoints"), "out": f.Out, "wait": f.Wait.String(),
+		"listen": strings.Join(f.Listen, ",")} {
+		if value != "" && !flags.Changed(name) {
+			if err := flags.Set(name, value); err != nil {
+				return nil, Invalidf("%s: %s: %w", SitePath, name, err)
+			}
+		}
+	}
+	if flags.Changed("policy") {
+		return nil, nil
+	}
+	return f.Require(g)
+}
+
+// Require sets what this site and the federation ask for before a run, and returns the site's policy (nil = none).
+func (f *SiteFile) Require(g *session.Gate) (*admission.Policy, error) {
+	text, err := os.ReadFile(FederationPath)
+	if err != nil {
+		return nil, Invalid(err)
+	}
+	name := admission.Federation(text)
+	if f.MayLeave == nil {
+		if name != "" {
+			return nil, Invalidf("%s must have may_leave, as %s is of federation %s (got none)", SitePath,
+				FederationPath, name)
+		}
+		return nil, nil
+	}
+	rules, err := admission.ReadPolicy(SitePath)
+	if err != nil {
+		return nil, Invalid(err)
+	}
+	g.Policy = SitePath
+	if name != "" {
+		rules = rules.In(name)
+		g.Roster, g.Approval = FederationPath, filepath.Join(f.State, "approval.json")
+		g.Audit = filepath.Join(f.State, "audit.jsonl")
+	}
+	return &rules, nil
+}
+
+// Check checks that the plan has the member that invited this site, and names the member of this rank as the file does.
 func (f *SiteFile) Check(p *heddle.Plan, rank int) error {
 	if name := p.Members[rank].Name; name != f.Site {
 		return Invalidf("%s: site must be %s, as %s names the member with this key (got %s)", SitePath, name,

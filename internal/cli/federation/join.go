@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -25,7 +23,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -125,56 +122,15 @@ peers, and --shard may be the whole partition.`,
 func (s *joining) read(flags *pflag.FlagSet) error {
 	var err error
 	if s.file, err = cli.ReadSite(); errors.Is(err, fs.ErrNotExist) {
-		return cli.Invalidf("--plan and --shard must be given, or %s and %s be in this folder (got neither)", cli.SitePath,
-			cli.FederationPath)
+		return cli.Invalidf("--plan and --shard must be given, or %s and %s be in this folder (got neither)",
+			cli.SitePath, cli.FederationPath)
 	}
 	if err != nil {
 		return err
 	}
 	s.Plan = cli.FederationPath
-	file := s.file
-	// They are set as flags, so the same checks and error texts apply.
-	for name, value := range map[string]string{"shard": file.Part, "identity": file.Identity, "http": file.HTTP,
-		"state": filepath.Join(file.State, "checkpoints"), "out": file.Out, "wait": file.Wait.String(),
-		"listen": strings.Join(file.Listen, ",")} {
-		if value != "" && !flags.Changed(name) {
-			if err := flags.Set(name, value); err != nil {
-				return cli.Invalidf("%s: %s: %w", cli.SitePath, name, err)
-			}
-		}
-	}
-	if flags.Changed("policy") {
-		return nil
-	}
-	s.rules, err = Gated(file, &s.Site.Gate)
+	s.rules, err = s.file.SetFlags(flags, &s.Site.Gate)
 	return err
-}
-
-// Gated sets what the two files of a site ask for before a run, and returns this site's policy (nil = it has none).
-func Gated(file *cli.SiteFile, g *session.Gate) (*admission.Policy, error) {
-	text, err := os.ReadFile(cli.FederationPath)
-	if err != nil {
-		return nil, cli.Invalid(err)
-	}
-	name := admission.Federation(text)
-	if file.MayLeave == nil {
-		if name != "" {
-			return nil, cli.Invalidf("%s must have may_leave, as %s is of federation %s (got none)", cli.SitePath,
-				cli.FederationPath, name)
-		}
-		return nil, nil
-	}
-	rules, err := admission.ReadPolicy(cli.SitePath)
-	if err != nil {
-		return nil, cli.Invalid(err)
-	}
-	g.Policy = cli.SitePath
-	if name != "" {
-		rules = rules.In(name)
-		g.Roster, g.Approval = cli.FederationPath, filepath.Join(file.State, "approval.json")
-		g.Audit = filepath.Join(file.State, "audit.jsonl")
-	}
-	return &rules, nil
 }
 
 func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err error) {

@@ -130,8 +130,8 @@ func (t *taking) run(ctx context.Context) (err error) {
 	until := time.Time{} // for how long to try again after the first failure of another site
 	if t.Done {
 		// Another site may have new tables, and may come later: its run needs this site.
-		fmt.Fprintf(t.text, "nothing is new here: %s has the results; for %v it waits for sites that have something new\n",
-			t.out(t.Run), t.file.Wait)
+		fmt.Fprintf(t.text, "nothing is new here: %s has the results; for %v it waits for sites that have something "+
+			"new\n", t.out(t.Run), t.file.Wait)
 	}
 	for {
 		err := t.step(ctx, own)
@@ -261,7 +261,7 @@ func (t *taking) agree(ctx context.Context) (*opened, error) {
 		Stdin: t.cmd.InOrStdin(), Stdout: t.text, Info: t.text}
 	var err error
 	// The policy is judged here as well as by the session: a person must see a refusal before any connection.
-	if a.Rules, err = federation.Gated(t.file, g); err != nil {
+	if a.Rules, err = t.file.Require(g); err != nil {
 		return nil, err
 	}
 	if g.Roster != "" {
