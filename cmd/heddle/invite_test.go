@@ -184,7 +184,7 @@ func TestJoinByFiles(t *testing.T) {
 		}
 	}
 	if e := o.run("west", "", "policy", "explain", "site.yaml"); e.exit != 0 ||
-		!strings.Contains(e.out, "plans of any federation that train by class-means") {
+		!strings.Contains(e.out, "plans of federation (any) that train by class-means") {
 		t.Errorf("exit %d\n%s%s", e.exit, e.out, e.errors)
 	}
 	o.replace("west", "site.yaml", "min_members: 3", "min_members: 4")

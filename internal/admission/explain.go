@@ -25,11 +25,7 @@ func Template(name, federation string) string {
 // sees a limit that is missing.
 func (p Policy) Explain() (allows, refuses, open []string) {
 	add := func(to *[]string, format string, args ...any) { *to = append(*to, fmt.Sprintf(format, args...)) }
-	of := "federation " + p.Federation
-	if p.Federation == "" { // as may_leave of site.yaml may be
-		of = "any federation"
-	}
-	add(&allows, "plans of %s that train by %s", of, list(p.Methods))
+	add(&allows, "plans of federation %s that train by %s", cmp.Or(p.Federation, "(any)"), list(p.Methods))
 	if len(p.Encoders) > 0 {
 		add(&allows, "rows of a node that encoders %s make, with other methods than class-means; layers send %s",
 			list(p.Encoders), list(p.LayerOutputs))

@@ -36,8 +36,8 @@ type Consent struct {
 	Yes      bool              // repeat an approval, ask nothing
 	Roster   *admission.Signed[admission.Roster]
 
-	Stdin        io.Reader
-	Stdout, Info io.Writer
+	Stdin  io.Reader
+	Stdout io.Writer
 }
 
 // Page returns what training sends by the page of heddle check, without amounts, which each month changes. own may be a
@@ -127,7 +127,7 @@ func (a *Consent) Ask(ctx context.Context, page string) error {
 	}
 	switch {
 	case len(fresh) == 0:
-		fmt.Fprintf(a.Info, "approved on %s, in %s: nothing else is sent\n", when, a.path())
+		fmt.Fprintf(a.Stdout, "approved on %s, in %s: nothing else is sent\n", when, a.path())
 		return nil
 	case a.Yes && held == "":
 		return cli.Invalidf("--yes repeats an approval, and there is none in %s: run heddle take-part once without it",

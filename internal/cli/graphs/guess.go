@@ -105,11 +105,9 @@ func (SiteWriter) WriteSite(of cli.SiteFile, federation string, text io.Writer) 
 		return cli.Invalid(err)
 	}
 	used := 1
-	for _, edges := range tables {
-		if used == 1 && joins(edges, nodes) {
-			used++
-			edges.describeEdges(&b, nodes, of.Site)
-		}
+	if k := slices.IndexFunc(tables, func(t *seen) bool { return joins(t, nodes) }); k >= 0 {
+		used++
+		tables[k].describeEdges(&b, nodes, of.Site)
 	}
 	if used < len(tables) {
 		fmt.Fprintf(&b, "# There are %d more tables. Nodes of several types each have type: TYPE next to nodes:, and\n"+
@@ -192,32 +190,23 @@ func look(file string) (*seen, error) {
 // targets may be at other sites. Shares of rows decide, not names of columns: more than 9 in 10 rows name a node here
 // for a source, more than 1 in 10 for a target.
 func (s *seen) ends(nodes *seen) (source, target int) {
-	source, target = -1, -1
-	if s == nodes || nodes.id < 0 {
-		return source, target
+	if s == nodes || nodes.id < 0 || len(s.columns) < 2 {
+		return -1, -1
 	}
-	most, next := 9*len(s.rows)/10, len(s.rows)/10
+	here, order := make([]int, len(s.columns)), make([]int, len(s.columns))
 	for k := range s.columns {
-		here := 0
+		order[k] = k
 		for _, row := range s.rows {
 			if nodes.values[nodes.id][row[k]] {
-				here++
+				here[k]++
 			}
 		}
-		switch {
-		case here > most:
-			if source >= 0 {
-				target, next = source, most
-			}
-			source, most = k, here
-		case here > next:
-			target, next = k, here
-		}
 	}
-	if source < 0 {
-		target = -1
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(here[b], here[a]) })
+	if 10*here[order[0]] <= 9*len(s.rows) || 10*here[order[1]] <= len(s.rows) {
+		return -1, -1
 	}
-	return source, target
+	return order[0], order[1]
 }
 
 // describe writes a table of nodes, and returns the columns whose texts others would get.

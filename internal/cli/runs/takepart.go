@@ -55,7 +55,9 @@ type taking struct {
 	cmd   *cobra.Command
 	text  io.Writer
 	live  *federation.Live // of all steps (nil = none)
-	yes   bool
+
+	consent federation.Consent
+	tables  *align.Tables // as they were read for the page (nil = they are read again)
 }
 
 func newTakePart() *cobra.Command {
@@ -79,7 +81,8 @@ sign); the answer to the page approves the plan.`,
 				return err
 			}
 			defer w.End()
-			t := taking{watch: w, cmd: c, text: view.Text(c), yes: yes}
+			t := taking{watch: w, cmd: c, text: view.Text(c)}
+			t.consent = federation.Consent{Yes: yes, Stdin: c.InOrStdin(), Stdout: t.text}
 			return t.run(c.Context())
 		},
 	}
@@ -114,8 +117,7 @@ func (t *taking) run(ctx context.Context) (err error) {
 	if err := t.open(); err != nil {
 		return err
 	}
-	own, err := t.agree(ctx)
-	if err != nil {
+	if err := t.agree(ctx); err != nil {
 		return err
 	}
 	if t.live, err = (federation.HTTP{Address: t.file.HTTP}).Start(federation.About{Dataset: "take-part",
@@ -134,7 +136,7 @@ func (t *taking) run(ctx context.Context) (err error) {
 			"new\n", t.out(t.Run), t.file.Wait)
 	}
 	for {
-		err := t.step(ctx, own)
+		err := t.step(ctx)
 		switch {
 		case err == nil:
 			return nil
@@ -254,67 +256,55 @@ func digest(h io.Writer, path string) error {
 // begin begins a run.
 func (t *taking) begin(run int) { t.Run, t.Training, t.Warm, t.Done = run, false, false, false }
 
-// agree shows a person what will be sent, and returns this site's tables.
-func (t *taking) agree(ctx context.Context) (*opened, error) {
-	g := &t.match.Site.Gate
-	a := federation.Consent{Plan: *t.plan, Rank: t.rank, Identity: t.match.Site.Identity, Dir: t.file.State, Yes: t.yes,
-		Stdin: t.cmd.InOrStdin(), Stdout: t.text, Info: t.text}
-	var err error
+// agree shows a person what will be sent, and asks.
+func (t *taking) agree(ctx context.Context) (err error) {
+	g, a := &t.match.Site.Gate, &t.consent
 	// The policy is judged here as well as by the session: a person must see a refusal before any connection.
 	if a.Rules, err = t.file.Require(g); err != nil {
-		return nil, err
+		return err
 	}
 	if g.Roster != "" {
 		if a.Roster, err = admission.ReadFile[admission.Roster](g.Roster); err != nil {
-			return nil, cli.Invalid(err)
+			return cli.Invalid(err)
 		}
 		if err := t.plan.Admitted(a.Roster.Body, time.Now()); err != nil {
-			return nil, cli.Invalidf("%s: %w", g.Roster, err)
+			return cli.Invalidf("%s: %w", g.Roster, err)
 		}
 	}
-	a.Gate = *g
-	own, page, err := t.page(ctx, &a)
+	a.Plan, a.Rank, a.Identity, a.Gate, a.Dir = *t.plan, t.rank, t.match.Site.Identity, *g, t.file.State
+	page, err := t.page(ctx)
 	if err != nil {
 		// The others may be waiting already, for as long as their site.yaml has.
 		disclosure.Decline(ctx, *t.plan, t.match.Site.Session())
-		return nil, err
+		return err
 	}
 	if err := disk.MkdirAll(disk.OS{}, t.file.State, 0o700); err != nil {
-		return nil, cli.Invalid(err)
+		return cli.Invalid(err)
 	}
 	if err := a.Ask(ctx, page); err != nil {
-		return nil, err
+		return err
 	}
 	if a.Roster == nil {
 		g.Policy = "" // the page and the part are judged here
 	}
-	own.consent = &a
-	return own, a.Sign()
-}
-
-// opened is what a person has allowed to leave.
-type opened struct {
-	tables  *align.Tables
-	consent *federation.Consent
+	return a.Sign()
 }
 
 // page reads this site's tables, and returns what they and training send.
-func (t *taking) page(ctx context.Context, a *federation.Consent) (*opened, string, error) {
+func (t *taking) page(ctx context.Context) (page string, err error) {
 	var b bytes.Buffer
-	b.WriteString(a.Head())
+	b.WriteString(t.consent.Head())
 	t.match.Out = filepath.Join(t.file.State, "next") // not there yet: the sites agree on the run later
-	tables, err := t.match.Open(ctx, t.watch, &b, t.plan, t.rank)
-	if err != nil {
-		return nil, "", err
+	if t.tables, err = t.match.Open(ctx, t.watch, &b, t.plan, t.rank); err != nil {
+		return "", err
 	}
-	draft, err := tables.Draft()
+	draft, err := t.tables.Draft()
 	if err != nil {
-		return nil, "", cli.Invalid(err)
+		return "", cli.Invalid(err)
 	}
-	page, err := a.Page(draft)
-	var refused *admission.Refusal
-	if errors.As(err, &refused) {
-		return nil, "", err
+	page, err = t.consent.Page(draft)
+	if errors.As(err, new(*admission.Refusal)) {
+		return "", err
 	}
 	if err != nil { // as without the types of another site
 		page = "What training sends depends on the tables of other sites: it is shown and asked before training.\n"
@@ -324,13 +314,13 @@ func (t *taking) page(ctx context.Context, a *federation.Consent) (*opened, stri
 		page += "  training starts from the last model if all sites have it; then columns, texts and " +
 			"sums of them are not sent again\n"
 	}
-	return &opened{tables: tables}, b.String() + page, nil
+	return b.String() + page, nil
 }
 
 // step does what is left of the run.
-func (t *taking) step(ctx context.Context, own *opened) error {
+func (t *taking) step(ctx context.Context) error {
 	if !t.Training || t.Done {
-		if complete, err := t.meet(ctx, own); err != nil || complete {
+		if complete, err := t.meet(ctx); err != nil || complete {
 			return err
 		}
 	}
@@ -343,7 +333,7 @@ func (t *taking) step(ctx context.Context, own *opened) error {
 				"figure may be too good")
 		}
 	}
-	if err := t.consider(ctx, own, part.Shard); err != nil {
+	if err := t.consider(ctx, part.Shard); err != nil {
 		return err
 	}
 	if err := part.Join(ctx, t.cmd, t.match.SiteFlags, t.watch, report.Pages{}); err != nil {
@@ -369,17 +359,17 @@ func (t *taking) model(run int) string { return filepath.Join(t.out(run), "model
 
 // consider compares what training sends of the part with what a person has allowed: the other sites' columns and
 // classes may make it more.
-func (t *taking) consider(ctx context.Context, own *opened, path string) (err error) {
+func (t *taking) consider(ctx context.Context, path string) (err error) {
 	part, closer, err := cli.ReadParts(path, len(t.plan.Members))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	page, err := own.consent.Page(part)
+	page, err := t.consent.Page(part)
 	if err != nil {
 		return err
 	}
-	return own.consent.Ask(ctx, page)
+	return t.consent.Ask(ctx, page)
 }
 
 // standing is at which run and step a site is, as the others get it.
@@ -392,7 +382,7 @@ type standing struct {
 
 // meet compares where the sites are, and makes the parts unless all have them. It reports whether nothing is left to
 // do.
-func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err error) {
+func (t *taking) meet(ctx context.Context) (complete bool, err error) {
 	t.live.Step("Step 1 of 2, matching tables")
 	site := t.match.Site.Session()
 	err = disclosure.Meet(ctx, *t.plan, site, "take part", func(ctx context.Context, m *session.Session) error {
@@ -421,8 +411,8 @@ func (t *taking) meet(ctx context.Context, own *opened) (complete bool, err erro
 		if err := os.RemoveAll(t.at("")); err != nil {
 			return err
 		}
-		tables, build := own.tables, *t.match
-		build.Out, own.tables = t.at("part"), nil // they are read once more for another try
+		tables, build := t.tables, *t.match
+		build.Out, t.tables = t.at("part"), nil // they are read once more for another try
 		if warm {
 			build.Like = t.model(t.Last)
 		}
