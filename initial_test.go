@@ -18,7 +18,7 @@ import (
 // again returns p as it goes on from r's model.
 func again(t *testing.T, p Plan, r *Result) (Plan, *Initial) {
 	t.Helper()
-	init := &Initial{r.Model, r.Card}
+	init := &Initial{Model: r.Model, Card: r.Card}
 	var err error
 	if p.Gradient().Init, err = init.Fingerprint(); err != nil {
 		t.Fatal(err)

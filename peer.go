@@ -117,7 +117,7 @@ func (p *peer) sent(t *train.Trained) comm.Counts {
 // configure makes the method of p's plan. If the features of all sites decide on the norm, the last connection's norm
 // is used until the sites have met.
 func (p *peer) configure(ctx context.Context, s *session.Session) (err error) {
-	if p.init != nil && p.plan.RowNorm == plan.Auto {
+	if p.init != nil && p.init.Layers == nil && p.plan.RowNorm == plan.Auto {
 		p.plan.RowNorm = p.init.rowNorm()
 	}
 	q := p.plan
@@ -220,12 +220,16 @@ func (p *peer) measured(r *Result, t *train.Trained) error {
 
 // Initial is a model from whose parameters training starts: the content of a file whose SHA-256 is Plan.Init.
 type Initial struct {
-	Model *nn.Model
-	Card  modelfile.Card
+	Model  *nn.Model
+	Card   modelfile.Card
+	Layers *modelfile.PyG // instead of Model: layers of a state dict, without a card
 }
 
 // Fingerprint returns the SHA-256 of i's file, as Plan.Init has it.
 func (i *Initial) Fingerprint() (string, error) {
+	if i.Layers != nil {
+		return hex.EncodeToString(i.Layers.Print[:]), nil
+	}
 	print, err := modelfile.Fingerprint(i.Model, i.Card)
 	return hex.EncodeToString(print[:]), err
 }
@@ -242,8 +246,10 @@ func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 		return fmt.Errorf("the plan starts from a model file: the file of SHA-256 %s must be given",
 			p.Gradient().Init)
 	}
-	if err := i.Model.Whole(); err != nil {
-		return err
+	if i.Layers == nil { // layers of a state dict are whole if Fill takes them
+		if err := i.Model.Whole(); err != nil {
+			return err
+		}
 	}
 	print, err := i.Fingerprint()
 	if err != nil {
@@ -252,6 +258,9 @@ func (i *Initial) checkPlan(p Plan, own *shard.Shard) error {
 	if print != p.Gradient().Init {
 		return fmt.Errorf("the model file that training starts from must have SHA-256 %s (got %s)",
 			p.Gradient().Init, print)
+	}
+	if i.Layers != nil { // it has no names of classes or columns; Fill compares their number
+		return nil
 	}
 	return errors.Join(modelfile.SameClasses(i.Card.Classes, own.Labels.Names),
 		modelfile.SameColumns(i.Model.Spec, i.Card.Encoding, own.Encoding))
@@ -272,6 +281,9 @@ func (i *Initial) rowNorm() string {
 func (i *Initial) copyParams(m *nn.Model) error {
 	if i == nil {
 		return nil
+	}
+	if i.Layers != nil {
+		return i.Layers.Fill(m)
 	}
 	if err := modelfile.SameArchitecture(i.Model.Spec, m.Spec); err != nil {
 		return fmt.Errorf("the model file that training starts from does not fit the plan: %w", err)

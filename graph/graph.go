@@ -97,6 +97,20 @@ func (l Labels) None(k TargetKind, n int) Labels {
 	return none
 }
 
+// Within returns the labels of n nodes: from node first on they are l, and the others have none. Only one of several
+// types of nodes has labels, and is somewhere among all nodes. With several classes no bit is set for the others.
+func (l Labels) Within(n, first int) Labels {
+	all := l.None(l.Kind(), n)
+	all.Names = l.Names
+	if l.Kind() == Single {
+		copy(all.Class[first:], l.Class)
+		return all
+	}
+	copy(all.Values[min(first*l.Classes, len(all.Values)):], l.Values)
+	copy(all.Bits[min(first*l.Classes, len(all.Bits)):], l.Bits)
+	return all
+}
+
 // Multi reports whether a node may have several classes.
 func (l Labels) Multi() bool { return l.Kind() == Several }
 

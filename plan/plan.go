@@ -252,8 +252,9 @@ type Gradient struct {
 	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" help:"add a layer's input to its output"`
 	// Model file from whose parameters training starts, instead of random ones. SHA-256 of the file; on a command line
-	// the file itself. Its layers, classes and columns must be the run's, and every site needs the file. Encoder pca
-	// keeps its components. With layer-wise and layer_output hidden each layer but the last starts under a new head.
+	// the file itself. Its layers, classes and columns must be the run's, and every site needs the file. A safetensors
+	// file with the state dict of PyG layers needs encoder raw. Encoder pca keeps its components. With layer-wise and
+	// layer_output hidden each layer but the last starts under a new head.
 	Init string `yaml:"init" to:"Init" help:"model file from which training starts"`
 
 	Links `when:"task=links"`

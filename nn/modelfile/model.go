@@ -183,7 +183,7 @@ func decodeModel(file []byte) (*nn.Model, Card, error) {
 		return nil, Card{}, err
 	}
 	if v, ok := a.meta["heddle"]; !ok {
-		return nil, Card{}, fmt.Errorf(`the metadata must have the key "heddle": these are tensors of another program`)
+		return nil, Card{}, ErrForeign
 	} else if v != formatVersion {
 		return nil, Card{}, fmt.Errorf("the format version must be %q (got %q)", formatVersion, v)
 	}

@@ -9,6 +9,7 @@ import json
 import mmap
 import os
 import pathlib
+import tempfile
 import zipfile
 from typing import Any, Optional, Union
 
@@ -24,13 +25,6 @@ class SparseRows:
     def __init__(self, data: Any, indices: Any, indptr: Any, shape: Any):
         self.data, self.indices, self.indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
         self.shape = (int(shape[0]), int(shape[1]))
-
-    @classmethod
-    def of(cls, x: Any) -> "SparseRows":
-        """Returns features, dense or sparse, as sparse ones in which each value of dense ones is listed."""
-        x = _features(x)
-        n, width = x.shape
-        return x if isinstance(x, SparseRows) else cls(x.reshape(-1), np.tile(np.arange(width), n), np.arange(n + 1) * width, x.shape)
 
     def tocsr(self) -> "SparseRows":
         return self
@@ -86,7 +80,7 @@ class Graph:
         if self.y is None:
             raise InputError("y must be the classes of nodes (got None)")
         self.y = array(self.y)
-        if self.y.size == 0:
+        if self.y.shape[:1] == (0,):
             raise InputError("a graph must have at least one node (got none)")
         if self.y.ndim == 2 and self.y.shape[1] == 1:
             self.y = self.y[:, 0]
@@ -121,13 +115,8 @@ class Graph:
     def num_nodes(self) -> int:
         return len(self.y)
 
-    def write(self, directory: _program.Path, draw: bool = True) -> pathlib.Path:
-        """Writes the graph as a data set of the program (graph.npz, meta.json) and returns the directory.
-
-        Without masks the program draws them when it reads the data set; draw False: nodes are in no split.
-        """
-        to = pathlib.Path(directory)
-        to.mkdir(parents=True, exist_ok=True)
+    def arrays(self) -> dict[str, Any]:
+        """Returns the arrays of graph.npz (docs/reference/graph-formats.md#npz)."""
         arrays: dict[str, Any] = {"edge_index": self.edge_index, "y": stored(self.y)}
         masks = {"train_mask": self.train_mask, "val_mask": self.val_mask, "test_mask": self.test_mask}
         arrays.update({name: m for name, m in masks.items() if m is not None and m.any()})
@@ -148,11 +137,20 @@ class Graph:
             names = [str(one).encode() for one in self.ids]
             arrays["ids"] = np.frombuffer(b"".join(names), np.uint8)
             arrays["ids_indptr"] = np.cumsum([0] + [len(one) for one in names]).astype(np.int64)
+        return arrays
+
+    def write(self, directory: _program.Path, draw: bool = True) -> pathlib.Path:
+        """Writes the graph as a data set of the program (graph.npz, meta.json) and returns the directory.
+
+        Without masks the program draws them when it reads the data set; draw False: nodes are in no split.
+        """
+        to = pathlib.Path(directory)
+        to.mkdir(parents=True, exist_ok=True)
         meta: dict[str, Any] = {"name": self.name, "class_names": self.class_names, "client_names": self.site_names}
         meta["relation_names"] = self.relation_names
-        if draw and all(m is None for m in masks.values()):
+        if draw and self.train_mask is None and self.val_mask is None and self.test_mask is None:
             meta["draw"] = self.draw
-        np.savez(to / "graph.npz", **arrays)
+        np.savez(to / "graph.npz", **self.arrays())
         _seal(to / "graph.npz")
         (to / "meta.json").write_text(json.dumps({k: v for k, v in meta.items() if v}), encoding="utf-8")
         return to
@@ -318,9 +316,8 @@ def _mask(name: str, a: Any) -> np.ndarray:
 
 def _pairs(edges: Any, n: int) -> tuple[Any, Any]:
     """Returns edges as [2, E], with the values of an adjacency matrix of n nodes as weights, None if all are 1."""
-    if getattr(edges, "layout", None) is not None and not str(edges.layout).endswith("strided"):  # a sparse tensor of torch
-        edges = edges.to_sparse_coo().coalesce()
-        index, values, shape = array(edges.indices()), array(edges.values()), tuple(edges.shape)
+    if _sparse(edges):
+        index, values, shape = _places(edges)
     elif hasattr(edges, "tocoo"):
         a = edges.tocoo()
         index, values, shape = np.stack([a.row, a.col]), a.data, tuple(a.shape)
@@ -335,12 +332,22 @@ def _pairs(edges: Any, n: int) -> tuple[Any, Any]:
     return index, None if np.all(values == 1) else values
 
 
+def _sparse(a: Any) -> bool:
+    """Says whether a is a sparse tensor of torch."""
+    return getattr(a, "layout", None) is not None and not str(a.layout).endswith("strided")
+
+
+def _places(a: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, ...]]:
+    """Returns where a sparse tensor has values, [2, K] row by row, the values and the shape."""
+    a = a.to_sparse_coo().coalesce()
+    return array(a.indices()), array(a.values()), tuple(a.shape)
+
+
 def array(a: Any) -> np.ndarray:
     """Returns a tensor, column or list as a NumPy array."""
     if hasattr(a, "detach"):
         a = a.detach().cpu()
-        if getattr(a, "layout", None) is not None and not str(a.layout).endswith("strided"):
-            a = a.to_dense()
+        a = a.to_dense() if _sparse(a) else a
         if hasattr(a, "resolve_conj"):
             a = a.resolve_conj().resolve_neg()
         return np.asarray((a.float() if str(a.dtype) == "torch.bfloat16" else a).numpy())
@@ -406,10 +413,9 @@ def _named(values: Any, names: Optional[list[str]]) -> tuple[np.ndarray, Optiona
 
 
 def _features(x: Any) -> Union[np.ndarray, SparseRows]:
-    if getattr(x, "layout", None) is not None and not str(x.layout).endswith("strided"):  # a sparse tensor of torch
-        x = x.to_sparse_coo().coalesce()
-        (row, col), shape = array(x.indices()), tuple(x.shape)
-        return SparseRows(array(x.values()), col, np.searchsorted(row, np.arange(shape[0] + 1)), shape)
+    if _sparse(x):
+        (row, col), values, shape = _places(x)
+        return SparseRows(values, col, np.searchsorted(row, np.arange(shape[0] + 1)), shape)
     if hasattr(x, "tocsr"):
         x = x.tocsr()
         if hasattr(x, "sort_indices"):
@@ -440,7 +446,10 @@ def _masks(of: Any) -> dict[str, Any]:
 def _from_pyg(data: Any, site: Optional[str]) -> Graph:
     edges, weight = _first(data, "edge_index"), _first(data, "edge_weight")
     if edges is None and (adj := _first(data, "adj_t")) is not None:
-        target, source, weight = adj.coo() if hasattr(adj, "coo") else (*adj.to_sparse_coo().coalesce().indices(), adj.to_sparse_coo().coalesce().values())
+        if hasattr(adj, "coo"):  # of torch_sparse
+            target, source, weight = adj.coo()
+        else:
+            (target, source), weight, _ = _places(adj)
         edges = np.stack([array(source), array(target)])
     y = _first(data, "y")
     return Graph(
@@ -473,64 +482,32 @@ def _from_hetero(data: Any, site: Optional[str]) -> Graph:
 
 
 def _joined(nodes: dict[str, tuple[int, Any, Any, Any]], edges: dict[Any, tuple[np.ndarray, Any, Any]], site: str) -> Graph:
-    """Returns nodes of several types as one graph: each type has features of its own, and each relation columns of its own.
+    """Returns nodes of several types as one graph, which the program makes (docs/reference/graph-formats.md#npz).
 
     nodes: count, features, labels and all attributes of each type; edges: pairs, weights and columns of each relation.
     """
-    start = dict(zip(nodes, np.cumsum([0] + [n for n, *_ in nodes.values()])))
-    total, count = sum(n for n, *_ in nodes.values()), sum(pairs.shape[1] for pairs, *_ in edges.values())
-    known = [t for t, (_, _, y, _) in nodes.items() if y is not None]
-    if len(known) != 1:
-        raise InputError(f"one type of nodes must have labels (got {' and '.join(known) or 'none'})")
-    rows = [SparseRows.of(np.ones((n, 1)) if x is None else x) for n, x, *_ in nodes.values()]
-    left = np.cumsum([0] + [one.shape[1] for one in rows])
-    x = SparseRows(
-        np.concatenate([one.data for one in rows]), np.concatenate([one.indices + k for one, k in zip(rows, left)]),
-        np.concatenate([[0], np.cumsum(np.concatenate([np.diff(one.indptr) for one in rows]))]), (total, left[-1]),
-    )  # fmt: skip
-
-    def spread(values: Any, fill: Any, kind: Any = None) -> np.ndarray:
-        values = array(values)
-        out = np.full((total, *values.shape[1:]), fill, kind or values.dtype)
-        out[start[known[0]] : start[known[0]] + len(values)] = values
-        return out
-
-    y = array(nodes[known[0]][2])
-    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    masks: dict[str, Any] = {k: spread(m, False) for k, m in _masks(nodes[known[0]][3]).items() if m is not None}
-    if y.ndim == 2 and y.dtype.kind != "f" and not masks:
-        raise InputError("masks must mark the nodes that have labels, if a node has several (got none)")
-    if y.ndim == 1 and y.dtype.kind == "i" and (y == -1).any():
-        y = np.array([None if v == -1 else v for v in y], object)
-    whole = spread(y, None, object) if y.ndim == 1 else spread(y, np.nan if y.dtype.kind == "f" else 0)
     sites = {t: _first(columns, site) for t, (*_, columns) in nodes.items()}
     if missing := [t for t, one in sites.items() if one is None]:
         if len(missing) < len(sites):
             raise InputError(f"every type of nodes must have the attribute {site!r} for their sites ({missing[0]} has none)")
-    weight, blocks, row = np.ones(count, np.float32), [], 0
-    for e, (pairs, w, attr) in edges.items():
-        own = slice(row, row + pairs.shape[1])
-        row = own.stop
-        if w is not None:
-            weight[own] = _per_edge(e, "weights", w, pairs)[:, 0]
-        if attr is not None:
-            attr = _per_edge(e, "columns", attr, pairs)
-            blocks.append(np.zeros((count, attr.shape[1]), np.float32))
-            blocks[-1][own] = attr
-    return Graph(
-        np.concatenate([pairs + [[start[s]], [start[t]]] for (s, _, t), (pairs, *_) in edges.items()], axis=1), whole, x,
-        None if missing else np.concatenate([array(one).reshape(-1) for one in sites.values()]),
-        edge_weight=None if all(w is None for _, w, _ in edges.values()) else weight, edge_attr=np.hstack(blocks) if blocks else None,
-        edge_type=np.repeat(np.arange(len(edges)), [pairs.shape[1] for pairs, *_ in edges.values()]),
-        ids=[f"{t}/{i}" for t, (n, *_) in nodes.items() for i in range(n)], relation_names=["-".join(map(str, e)) for e in edges], **masks,
-    )  # fmt: skip
-
-
-def _per_edge(relation: Any, what: str, a: Any, pairs: np.ndarray) -> np.ndarray:
-    a = _numbers(f"the {what} of {'-'.join(map(str, relation))}", a)
-    if len(a) != pairs.shape[1]:
-        raise InputError(f"the {what} of {'-'.join(map(str, relation))} must have a row for each of {pairs.shape[1]} edges (got {len(a)})")
-    return np.reshape(a, (len(a), -1))
+    arrays: dict[str, Any] = {}
+    for k, (n, x, y, columns) in enumerate(nodes.values()):
+        masks = {} if y is None else _masks(columns)
+        one = Graph(np.zeros((2, 0)), np.full(n, np.nan) if y is None else y, x, **masks).arrays()
+        arrays.update({f"nodes/{k}/{name}": a for name, a in one.items() if name != "edge_index"})
+    for k, ((source, _, target), (pairs, weight, attr)) in enumerate(edges.items()):
+        one = Graph(pairs, [0], edge_weight=weight, edge_attr=attr).arrays()
+        arrays.update({f"edges/{k}/{name}": a for name, a in one.items() if name != "y"})
+        arrays[f"edges/{k}/types"] = np.array([list(nodes).index(source), list(nodes).index(target)])
+    with tempfile.TemporaryDirectory() as t:
+        at = pathlib.Path(t)
+        np.savez(at / "graph.npz", **arrays)
+        names = {"node_type_names": list(nodes), "relation_names": ["-".join(map(str, e)) for e in edges]}
+        (at / "meta.json").write_text(json.dumps(names), encoding="utf-8")
+        with _program.in_words(None, at):
+            _program.run(["import", f"--edges={at / 'graph.npz'}", f"--out={at / 'joined'}"])
+        out = Graph.read(at / "joined")
+    return out if missing else dataclasses.replace(out, site=np.concatenate([array(one).reshape(-1) for one in sites.values()]))
 
 
 def _from_networkx(g: Any, site: Any) -> Union[Graph, Tables]:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Optional, Union
 
 log = logging.getLogger("heddle")
@@ -103,7 +103,23 @@ def run(
 def in_python(text: str) -> str:
     """Returns text of the program with flags as Python spells settings."""
     text = re.sub(r"--([a-z][a-z-]*[a-z])", lambda m: m[1].removesuffix("-column").replace("-", "_"), text)
-    return re.sub(r"^unknown flag: (\w+)(.*?)(?: ?\(see.*)?$", r"\1 is no setting\2: help(heddle.Settings) lists them", text)
+    return re.sub(r"^unknown flag: (\w+)(.*?)(?: ?\(see.*)?$", r"\1 is no setting\2 (help(heddle.Settings) lists them)", text)
+
+
+@contextlib.contextmanager
+def in_words(data: Any, *at: Path) -> Iterator[None]:
+    """Makes errors of the program about data name its fields instead of files in folders at, and settings as Python spells them."""
+    try:
+        yield
+    except InputError as e:
+        own = "(?:" + "|".join(re.escape(os.fspath(one)) for one in at) + ")"
+        message = re.sub(rf"{own}\S*\.safetensors: ", "", in_python(str(e)))
+        if not isinstance(data, (str, os.PathLike)):
+            message = re.sub(rf"{own}\S*?(graph\.npz: array |(?=(nodes|edges)\.csv))", "", message)
+            message = re.sub(r"\b(nodes|edges)\.csv: line (\d+)", lambda m: f"{m[1]}, row {int(m[2]) - 2}", message).replace("nodes.csv", "nodes")
+            message = re.sub(r"\bon line (\d+)", lambda m: f"in row {int(m[1]) - 2}", message)
+            message = re.sub(r"^(\w+: )?npy: ", "", message).replace("edges.csv", "edges")
+        raise type(e)("site" + message.removeprefix("client") if message.startswith("client:") else message) from None
 
 
 def warn(text: str, logged: bool = False) -> None:

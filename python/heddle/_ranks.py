@@ -83,7 +83,6 @@ def job(
 def run(files: Mapping[str, bytes], out: Optional[_program.Path]) -> _run.Run:
     """Returns the run whose files rank 0 gave back, in a directory; None: a temporary one."""
     directory, owner = _run._directory(out)
-    directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (directory / name).touch(0o600)
         (directory / name).write_bytes(content)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import dataclasses
 import hashlib
 import html
 import json
 import os
 import pathlib
-import re
 import shutil
 import sys
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, TypeVar
 
 import numpy as np
@@ -233,7 +231,7 @@ class Run(_Output):
             else:
                 given = {"data": self._data if of is None else _written(of, t, False)}
             files = {"out": t / "out.npz", "embeddings": t / "rows.npz" if embeddings else None}
-            with _in_words(t, data):
+            with _program.in_words(data, t, self.out):
                 text = _program.run([command, "--model", str(self.model_file), *_program.flags({**given, **files}), *args])
             for line in text.splitlines():
                 if line.startswith("warning: "):
@@ -382,7 +380,7 @@ def simulate(data: Any = None, **options: Any) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as t:
         at = None if data is None else _written(data, pathlib.Path(t), True)
-        with _in_words(pathlib.Path(t), data):
+        with _program.in_words(data, t):
             figures: dict[str, Any] = json.loads(_program.run(["simulate", "--json", *_program.flags({"data": at, **options})]))
             return figures
 
@@ -408,12 +406,6 @@ def export_onnx(run: Run, path: _program.Path) -> pathlib.Path:
     return _onnx.export(run.model_file, path)
 
 
-def model_digest(blob: bytes) -> tuple[int, bytes]:
-    """Returns where a model file has its digest, and which it must have; docs/reference/model-file.md describes it."""
-    at = blob.find(b'"digest":"') + 10
-    return at, hashlib.sha256(blob[:at] + b"0" * 64 + blob[at + 64 :]).hexdigest().encode()
-
-
 def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
     """Returns spec, card, with the classes, and tensors of a model file; docs/reference/model-file.md describes them."""
     return parse_model(pathlib.Path(file).read_bytes(), file)
@@ -421,7 +413,8 @@ def read_model(file: _program.Path) -> tuple[dict[str, Any], dict[str, Any], dic
 
 def parse_model(blob: bytes, file: _program.Path = "the model") -> tuple[dict[str, Any], dict[str, Any], dict[str, np.ndarray]]:
     """Returns what `read_model` does, of a file's content."""
-    at, digest = model_digest(blob)
+    at = blob.find(b'"digest":"') + 10
+    digest = hashlib.sha256(blob[:at] + b"0" * 64 + blob[at + 64 :]).hexdigest().encode()
     if blob[at : at + 64] != digest:
         raise _program.InputError(f"{file} must be a model file without damage: its digest must be {digest!r} (got {blob[at : at + 64]!r})")
     size = int.from_bytes(blob[:8], "little")
@@ -444,10 +437,10 @@ def _simulate(
     if on_round is not None and not callable(on_round):
         raise _program.InputError(f"on_round must be a function of one object (got {on_round!r})")
     directory, owner = _directory(out)
-    with _in_words(directory, data):
+    with _program.in_words(data, directory):
         args, at, labels = _given(data, sites, directory, settings)
         if isinstance(settings.get("init"), Mapping):
-            args.append(f"--init={_initial(settings['init'], args, directory)}")
+            args.append(f"--init={_initial(settings['init'], directory / 'init.safetensors')}")
         text, history = _watched([command, *args], directory, on_round, progress, owner, bool(settings.get("resume")))
     made = kind(directory, text, history, owner)
     made._data, made._labels = at, labels
@@ -455,8 +448,9 @@ def _simulate(
 
 
 def _directory(out: Optional[_program.Path]) -> tuple[pathlib.Path, Any]:
-    """Returns the directory of a run and, of a temporary one, what removes it when it is no longer referenced."""
+    """Makes the directory of a run, and returns it and, of a temporary one, what removes it when it is no longer referenced."""
     if out is not None:
+        pathlib.Path(out).mkdir(parents=True, exist_ok=True)
         return pathlib.Path(out), None
     directory = pathlib.Path(tempfile.mkdtemp(prefix="heddle-"))
     return directory, _Owner(directory)
@@ -486,32 +480,21 @@ def _given(data: Any, sites: Any, directory: pathlib.Path, settings: dict[str, A
     return flags, at if which == "data" else None, labels
 
 
-def _initial(state: Mapping[str, Any], args: list[str], directory: pathlib.Path) -> pathlib.Path:
-    """Returns a model file with the layers of a state dict of PyG; one round of the same run says what the file has."""
-    from heddle import _pyg
-
-    with tempfile.TemporaryDirectory() as t:
-        _program.run(["train", *args, "--rounds=1", f"--out={t}"], lambda _: None)
-        return _pyg.initial(state, os.path.join(t, "model.safetensors"), directory / "init.safetensors")
+def _initial(state: Mapping[str, Any], file: pathlib.Path) -> pathlib.Path:
+    """Writes a state dict of PyG as `init` reads it, in the format of safetensors, and returns the file."""
+    header: dict[str, Any] = {}
+    body = bytearray()
+    for name, value in state.items():
+        a = np.asarray(_graph.array(value), "<f4")
+        header[name] = {"dtype": "F32", "shape": a.shape, "data_offsets": [len(body), len(body) + a.nbytes]}
+        body += a.tobytes()
+    head = json.dumps(header).encode()
+    file.write_bytes(len(head).to_bytes(8, "little") + head + body)
+    return file
 
 
 def _written(data: Any, directory: pathlib.Path, draw: bool) -> pathlib.Path:
     return pathlib.Path(data) if isinstance(data, (str, os.PathLike)) else _graph.graph_of(data).write(directory, draw)
-
-
-@contextlib.contextmanager
-def _in_words(at: pathlib.Path, data: Any) -> Iterator[None]:
-    """Makes errors of the program about data name its fields, and settings as Python spells them."""
-    try:
-        yield
-    except _program.InputError as e:
-        message = _program.in_python(str(e))
-        if not isinstance(data, (str, os.PathLike)):
-            message = re.sub(rf"{re.escape(str(at))}\S*?(graph\.npz: array |(?=(nodes|edges)\.csv))", "", message)
-            message = re.sub(r"\b(nodes|edges)\.csv: line (\d+)", lambda m: f"{m[1]}, row {int(m[2]) - 2}", message).replace("nodes.csv", "nodes")
-            message = re.sub(r"\bon line (\d+)", lambda m: f"in row {int(m[1]) - 2}", message)
-            message = re.sub(r"^(\w+: )?npy: ", "", message).replace("edges.csv", "edges")
-        raise type(e)("site" + message.removeprefix("client") if message.startswith("client:") else message) from None
 
 
 class _History(list[dict[str, Any]]):
@@ -543,7 +526,6 @@ class _History(list[dict[str, Any]]):
 def _watched(
     args: list[str], out: pathlib.Path, on_round: Optional[OnRound], progress: bool, owner: Any, resume: bool = False
 ) -> tuple[str, list[dict[str, Any]]]:
-    out.mkdir(parents=True, exist_ok=True)
     history = _History.read(out / "events.jsonl") if resume else _History()
     events = open(out / "events.jsonl", "a" if resume else "w", encoding="utf-8")
     bar = _bar() if progress else None

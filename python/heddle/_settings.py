@@ -270,8 +270,9 @@ class Settings(TypedDict, total=False):
 
     Model file from whose parameters training starts, instead of random ones. SHA-256 of the file; on
     a command line the file itself. Its layers, classes and columns must be the run's, and every site
-    needs the file. Encoder pca keeps its components. With layer-wise and layer_output hidden each
-    layer but the last starts under a new head.
+    needs the file. A safetensors file with the state dict of PyG layers needs encoder raw. Encoder
+    pca keeps its components. With layer-wise and layer_output hidden each layer but the last starts
+    under a new head.
     """
 
     decoder: Literal["distmult", "dot", "mlp"]

@@ -569,7 +569,7 @@ def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
         raise _program.InputError("data must be a graph: tables become one by `heddle import`")
     masks = [None if m is None else (m if m.ndim == 1 else m[:, split]).astype(bool) for m in (g.train_mask, g.val_mask, g.test_mask)]
     x = np.zeros((g.num_nodes, 0), np.float32) if g.x is None else g.x
-    out = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index, "y": g.y}
+    out: dict[str, Any] = {"x": x if isinstance(x, np.ndarray) else None, "edge_index": g.edge_index, "y": g.y}
     out.update(edge_weight=g.edge_weight, edge_type=g.edge_type, edge_attr=g.edge_attr)
     out["train_mask"], out["val_mask"] = masks[:2]
     held = [m for m in masks[1:] if m is not None]
@@ -577,8 +577,7 @@ def inputs(data: Any, split: int = 0) -> dict[str, torch.Tensor]:
     if out["edge_weight"] is not None:
         out["edge_weight"] = out["edge_weight"].astype(np.float32)
     tensors = {k: torch.from_numpy(np.ascontiguousarray(v)) for k, v in out.items() if v is not None}
-    if "x" not in tensors:
-        x = _graph.SparseRows.of(x)
+    if isinstance(x, _graph.SparseRows):
         rows = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
         at = torch.from_numpy(np.stack([rows, x.indices.astype(np.int64)]))
         tensors["x"] = torch.sparse_coo_tensor(at, torch.from_numpy(x.data.astype(np.float32)), x.shape)

@@ -199,7 +199,7 @@ class PyG(unittest.TestCase):
                 np.testing.assert_allclose(run.logits(), want.numpy(), atol=1e-4)
         with self.assertRaisesRegex(heddle.InputError, "2 layers of the run"):
             heddle.train(graph, progress=False, transport="memory", model="gcn", init=pyg.GCN(12, 16, 3, 3).state_dict(), **still)
-        with self.assertRaisesRegex(heddle.InputError, r"convs.0.lin.weight must have the shape of layer1.nbr.weight, \(12, 16\)"):
+        with self.assertRaisesRegex(heddle.InputError, r"convs.0.lin.weight must have the shape \[16 12\], as layer1 of the run \(got \[8 12\]\)"):
             heddle.train(graph, progress=False, transport="memory", model="gcn", init=pyg.GCN(12, 8, 2, 3).state_dict(), **still)
 
 

@@ -193,6 +193,8 @@ func (m *importing) readGraph(c dataset.ImportConfig, several bool) (g *graph.Gr
 		return g, err
 	case m.ogb != "":
 		return ogb.Read(m.ogb, m.split)
+	case c.Nodes == "" && dataset.Typed(m.list.Path):
+		return dataset.Read(m.list.Path, 0)
 	case c.Nodes == "":
 		g, listed, err := edgelist.Read(m.list)
 		if err != nil {

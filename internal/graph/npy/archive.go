@@ -18,6 +18,7 @@ import (
 // Archive is an open .npz file: a zip archive of .npy arrays.
 type Archive struct {
 	path   string
+	part   string // " of NAME" in errors, if it is a part of the file
 	size   int64
 	sealed bool                 // it has a digest, which Open compares
 	member map[string]*zip.File // by array name
@@ -119,9 +120,21 @@ func (a *Archive) Close() error {
 // Has reports whether there is an array of that name.
 func (a *Archive) Has(name string) bool { return a.member[name] != nil }
 
+// Part returns the arrays under a path such as "nodes/0/", by their names behind it. name is what errors call the part.
+// The part reads a's file, which stays a's to close.
+func (a *Archive) Part(under, name string) *Archive {
+	p := &Archive{path: a.path, part: " of " + name, size: a.size, member: map[string]*zip.File{}}
+	for full, f := range a.member {
+		if own, ok := strings.CutPrefix(full, under); ok {
+			p.member[own] = f
+		}
+	}
+	return p
+}
+
 // Fault names the file and the array that err is about.
 func (a *Archive) Fault(name string, err error) error {
-	return fmt.Errorf("%s: array %s: %w", a.path, name, err)
+	return fmt.Errorf("%s: array %s%s: %w", a.path, name, a.part, err)
 }
 
 // maxDeflate is how many bytes one byte of a deflate stream can become at most (RFC 1951: 258 bytes
