@@ -253,6 +253,12 @@ func TestThreeNetworks(t *testing.T) {
 			text := string(contents(t, o.at(name, file)))
 			o.write(name, file, regexp.MustCompile("(?m)^.*,west\n").ReplaceAllString(text, ""))
 		}
+		for name, e := range o.takePart("y\n", map[string]int{"north": 2, "south": 2}) {
+			if want := "at least 3 members must take part (got 2)"; !strings.Contains(e.errors, want) {
+				t.Errorf("%s must print %q\n%s", name, want, e.errors)
+			}
+			o.replace(name, "site.yaml", "min_members: 3", "min_members: 2")
+		}
 		o.takePart("y\n", nil)
 		if got := figures(t, o.at("north", "results/run-5/result.json")); got.Peers != 2 {
 			t.Errorf("%d sites trained, must be 2", got.Peers)
