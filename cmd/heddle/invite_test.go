@@ -98,6 +98,27 @@ func TestInvite(t *testing.T) {
 					t.Errorf("%s has %d files besides its tables, must be 2", site, kept)
 				}
 			}
+			if one.flags == nil {
+				return
+			}
+			// A site that comes later is in the next version, which others sign as well.
+			o.write("north", "federation.yaml", held)
+			o.write("east", "east-patients.csv", string(contents(t, o.at("south", "south-patients.csv"))))
+			east := run("east", "", "init", mailed.FindString(run("north", "", "invite", "east")))
+			run("north", east, "invite")
+			later := string(contents(t, o.at("north", "federation.yaml")))
+			if !strings.Contains(later, "serial: 2\n") || !strings.Contains(later, "name: east\n") ||
+				strings.Count(later, "- by: ") != 1 {
+				t.Errorf("the next version must have east, signed by north:\n%s", later)
+			}
+			// The daemon of a site needs an approval, whose policy is site.yaml.
+			if e := o.run("north", "", "approve", "--plan", "federation.yaml", "--policy", "site.yaml", "--shard",
+				"state/run-1/part/part-0", "--yes"); e.exit != 2 || !strings.Contains(e.errors, "has 4 members") {
+				t.Errorf("a part of 3: exit %d\n%s", e.exit, e.errors)
+			}
+			o.write("north", "federation.yaml", held)
+			run("north", "", "approve", "--plan", "federation.yaml", "--policy", "site.yaml", "--shard",
+				"state/run-1/part/part-0", "--yes")
 		})
 	}
 }

@@ -117,6 +117,7 @@ func (k *checking) load() error {
 	if err != nil {
 		return cli.Invalid(err)
 	}
+	rules = rules.In(admission.Federation(text)) // may_leave of site.yaml may name none
 	k.rules = &rules
 	return nil
 }

@@ -56,7 +56,7 @@ site also signs the file. Anybody who has the line can answer it, so let each si
 			if err := v.invite(c.OutOrStdout(), args); err != nil {
 				return err
 			}
-			fmt.Fprintln(v.text, "Paste the answers, one after the other. Ctrl-D ends; heddle invite goes on.")
+			fmt.Fprintln(v.text, "Paste the answers, one after the other (Ctrl-D ends; later: heddle invite).")
 			return v.collect(c.Context(), c.InOrStdin(), args)
 		},
 	}
@@ -227,9 +227,10 @@ func (v *inviting) save() error {
 			return err
 		}
 	}
-	err := admission.WriteFile(cli.FederationPath, admission.Unsigned(r))
-	if err == nil {
-		v.held, err = signRoster(v.text, cli.FederationPath, v.own, "")
+	next := admission.Unsigned(r)
+	if err := signRoster(v.text, cli.FederationPath, next, v.own, ""); err != nil {
+		return err // the version before stays, with its signatures
 	}
-	return err
+	v.held = next
+	return nil
 }

@@ -224,12 +224,15 @@ func newRosterSign() *cobra.Command {
 Then give FILE to the next administrator and, with enough signatures, to all members.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			s, err := readRoster(args[0])
+			if err != nil {
+				return err
+			}
 			id, err := cli.LoadKey(key)
 			if err != nil {
 				return err
 			}
-			_, err = signRoster(c.OutOrStdout(), args[0], id, trusted)
-			return err
+			return signRoster(c.OutOrStdout(), args[0], s, id, trusted)
 		},
 	}
 	c.Flags().StringVar(&key, "identity", cli.DefaultIdentity(), "key file of the administrator")
@@ -237,28 +240,24 @@ Then give FILE to the next administrator and, with enough signatures, to all mem
 	return c
 }
 
-// signRoster prints what the version at path changes, adds a signature to it, and returns it.
-func signRoster(w io.Writer, path string, id identity.Identity, trusted string) (*roster, error) {
-	s, err := readRoster(path)
-	if err != nil {
-		return nil, err
-	}
+// signRoster prints what a version changes, adds a signature to it, and writes it to path.
+func signRoster(w io.Writer, path string, s *roster, id identity.Identity, trusted string) error {
 	before, err := maySign(s, id.PeerID(), inForce(trusted, s.Body.Federation))
 	if err != nil {
-		return nil, cli.Invalid(err)
+		return cli.Invalid(err)
 	}
 	for _, line := range before.Changes(s.Body) {
 		fmt.Fprintln(w, line)
 	}
 	if err := s.Sign(id.PeerID(), id.Sign); err != nil {
-		return nil, err
+		return err
 	}
 	if err := admission.WriteFile(path, s); err != nil {
-		return nil, cli.Invalid(err)
+		return cli.Invalid(err)
 	}
 	fmt.Fprintf(w, "%s: serial %d of %s, fingerprint %s, signed by %d; %d must sign\n", path, s.Body.Serial,
 		s.Body.Federation, admission.Grouped(s.Body.Fingerprint()), len(s.Signatures), before.Quorum)
-	return s, nil
+	return nil
 }
 
 // maySign returns the version whose administrators sign s, after checking that id is one and that s
