@@ -11,7 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"regexp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,15 +169,9 @@ func (t *taking) again(err error) bool {
 	if errors.As(err, &other) {
 		// A site that starts from a model and one that does not differ in this line only, as if one was killed between
 		// two writes of the journal. Any other line is another plan, which trying again does not change.
-		steps := func(text string) (kept string) { // settings, without the model that a run starts from
-			for line := range strings.Lines(text) {
-				if !strings.HasPrefix(line, "init:") {
-					kept += line
-				}
-			}
-			return kept
-		}
-		return other.Part == "partition" || other.Part == "plan" && steps(other.OurPlan) == steps(other.PeerPlan)
+		start := regexp.MustCompile(`(?m)^init:.*\n?`)
+		return other.Part == "partition" || other.Part == "plan" &&
+			start.ReplaceAllString(other.OurPlan, "") == start.ReplaceAllString(other.PeerPlan, "")
 	}
 	var lost *comm.PeerError
 	// In training the session brings a failed site back itself, from checkpoints. Here only matching is repeated.
