@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/infer"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
@@ -104,7 +103,7 @@ func plain(g *graph.Graph) Config {
 // narrowed is plain as the preset has it.
 func narrowed(g *graph.Graph) Config {
 	c := plain(g)
-	c.Rows, c.Sums = wire.Coding{Values: "int8", Columns: true}, Auto
+	c.Rows, c.Sums = comm.Coding{Values: "int8", Columns: true}, Auto
 	return c
 }
 

@@ -16,8 +16,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/internal/train/linear"
@@ -64,7 +64,7 @@ type Config struct {
 	Epsilon float64 `json:"epsilon,omitempty"`
 	Delta   float64 `json:"delta,omitempty"`
 
-	Rows wire.Coding `json:"rows,omitzero"` // of rows that are sent
+	Rows comm.Coding `json:"rows,omitzero"` // of rows that are sent
 	// "halo" is all rows; Auto is the fewest rows and sums if they take fewer bytes
 	Exchange string `json:"exchange"`
 	Sums     string `json:"sums"` // number format of the sums of features: "float32", "int16", "int8" or Auto

@@ -8,7 +8,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -43,7 +42,7 @@ func TestNarrowRows(t *testing.T) {
 	for _, s := range shards {
 		halo += s.Halo()
 	}
-	for _, coding := range []wire.Coding{{Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"},
+	for _, coding := range []comm.Coding{{Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"},
 		{Values: "int8", Compress: "zstd"}, {Values: "int4"}} {
 		c.Rows = coding
 		var sent [2]int64

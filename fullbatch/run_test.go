@@ -16,12 +16,11 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -150,7 +149,7 @@ func TestLabelsThatAreGivenAreNotLearned(t *testing.T) {
 			learned, given, inputs := make(map[int64]bool), make(map[int64]bool), 0
 			workers(t, c, shards, func(tr *Trainer, group *comm.Group) error {
 				tr.line = &haloLine{ctx: context.Background(), group: group,
-					sender: train.NewSender(group, tr.shard, wire.Coding{})}
+					sender: train.NewSender(group, tr.shard, comm.Coding{})}
 				if err := errors.Join(tr.Begin(context.Background(), group, group),
 					tr.prepare(context.Background(), group)); err != nil {
 					return err

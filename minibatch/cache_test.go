@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
 )
 
@@ -16,7 +15,7 @@ import (
 // that holds everything is asked for each row once, and a small one finds some.
 func TestCacheChangesNoBit(t *testing.T) {
 	for _, sparse := range []bool{false, true} {
-		for _, coding := range []wire.Coding{{}, {Values: "int8"}, {Values: "bf16"}} {
+		for _, coding := range []comm.Coding{{}, {Values: "int8"}, {Values: "bf16"}} {
 			g := toy(160)
 			if sparse {
 				g = traintest.Sparsed(g)

@@ -15,13 +15,12 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/graph/sample"
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -434,7 +433,7 @@ func TestFeaturesArrive(t *testing.T) {
 			x.Dense = x.Sparse.Dense()
 		}
 		for _, piece := range []int{1, 100, pieceLen} {
-			for _, coding := range []wire.Coding{{}, {Compress: "zstd"}} {
+			for _, coding := range []comm.Coding{{}, {Compress: "zstd"}} {
 				c := of(t, "sage", g)
 				c.Rows = coding
 				peers(t, c, cut(t, g, 3), func(tr *Trainer, group *comm.Group) error {

@@ -13,14 +13,13 @@ import (
 	"github.com/heddle-gnn/heddle/fullbatch"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/nn/closed"
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/minibatch"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -290,7 +289,7 @@ func (p *Plan) fill(config any) {
 }
 
 // coding is how the values of rows are sent. Its names are the settings' choices.
-func (p Plan) coding() (c wire.Coding) {
+func (p Plan) coding() (c comm.Coding) {
 	if p.Rows != "float32" {
 		c.Values = p.Rows
 	}

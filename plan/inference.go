@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/infer"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -20,7 +20,7 @@ import (
 // setting is what predictions need of the configuration of a model's trainer.
 type setting struct {
 	Seed      uint64      `json:"seed"`
-	Rows      wire.Coding `json:"rows"`
+	Rows      comm.Coding `json:"rows"`
 	Exchange  string      `json:"exchange"`
 	Rounds    int         `json:"rounds"`
 	EvalEvery int         `json:"eval_every"` // (0 = not a trainer of rounds)
@@ -46,7 +46,7 @@ func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, e
 		cmp.Or(p.Federation().Exchange, p.FullBatch.Exchange, Auto)
 	var errs faults
 	if card.Setting != nil {
-		setting.Rows = wire.Coding{}
+		setting.Rows = comm.Coding{}
 		if err := json.Unmarshal(card.Setting, &setting); err != nil {
 			return p, infer.Config{}, fmt.Errorf("the model's setting: %w", err)
 		}

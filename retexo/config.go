@@ -10,8 +10,8 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
 )
 

@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
 )
 

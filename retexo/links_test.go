@@ -15,10 +15,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	task "github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
 )

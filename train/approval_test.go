@@ -7,7 +7,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -16,7 +15,7 @@ import (
 func listed(t *testing.T) *comm.Group {
 	t.Helper()
 	l := train.NewMessages(train.Members{Peers: 2, Nodes: 10})
-	l.Send("rows", "columns", 2, 3, true, wire.Coding{})
+	l.Send("rows", "columns", 2, 3, true, comm.Coding{})
 	l.SumInParts("gradient", "gradients", 1, 2, 4, 2)
 	l.Fixed("means", "means", 1, 6, 2, 0, 0, "int8")
 	g := comm.NewGroup(netsim.New(2, netsim.Config{}).Transport(0), 0, 2)
@@ -94,7 +93,7 @@ func TestFewerBits(t *testing.T) {
 // TestRefusedTooOften: each time counts, and the parts of a sum together are no longer than it.
 func TestRefusedTooOften(t *testing.T) {
 	l := train.NewMessages(train.Members{Peers: 2, Nodes: 10})
-	l.Send("rows", "columns", 2, 3, true, wire.Coding{})
+	l.Send("rows", "columns", 2, 3, true, comm.Coding{})
 	l.SumInParts("gradient", "gradients", 1, 2, 4, 2)
 	a := train.NewApproval([]int{0, 5}, []int{0, 7}, l)
 	rows := func() error { return a.Rows(comm.Halo, "rows", func(q int) int { return 5 * 3 * 4 * q }) }

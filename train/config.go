@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/rng"
 )
 
@@ -41,7 +41,7 @@ type Config struct {
 	// SHA-256 of the model file whose parameters training starts from (empty = random parameters)
 	Init string `json:"init,omitempty"`
 
-	Rows     wire.Coding `json:"rows,omitzero"` // encodes the values of rows that are sent
+	Rows     comm.Coding `json:"rows,omitzero"` // encodes the values of rows that are sent
 	Exchange string      `json:"exchange"`      // one of Exchanges
 
 	Checkpoint int `json:"-"` // rounds between two checkpoints (0 = none during a stage)

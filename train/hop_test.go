@@ -9,7 +9,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
@@ -23,9 +22,9 @@ func TestHop(t *testing.T) {
 			"covers": {Worth: func(int, int) bool { return true }},
 		} {
 			for _, c := range []struct {
-				coding wire.Coding
+				coding comm.Coding
 				off    float64
-			}{{wire.Coding{}, 1e-5}, {wire.Coding{Values: "int8", Columns: true}, 0.05}} {
+			}{{comm.Coding{}, 1e-5}, {comm.Coding{Values: "int8", Columns: true}, 0.05}} {
 				var mu sync.Mutex
 				got := mat.New(g.N(), 4)
 				each(t, shards, c.coding, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
@@ -63,7 +62,7 @@ func TestReweigh(t *testing.T) {
 	g, shards := toy(t)
 	left := g.Adj.Without(g.Split, graph.Val, graph.Test)
 	degree := left.Degrees()
-	each(t, shards, wire.Coding{Values: "int8"}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
+	each(t, shards, comm.Coding{Values: "int8"}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
 		full := WholeGraph(own)
 		seen, err := s.InductiveView(t.Context())
 		if err != nil {
@@ -104,7 +103,7 @@ func TestFarValuesAreRefused(t *testing.T) {
 		"beyond":  func(_ mat.Dense, c *Crossing) { c.Most = 0 },
 		"not one": func(x mat.Dense, c *Crossing) { x.Data[0], c.Most = float32(math.NaN()), 0 },
 	} {
-		for _, coding := range []wire.Coding{{}, {Values: "int8", Columns: true}} {
+		for _, coding := range []comm.Coding{{}, {Values: "int8", Columns: true}} {
 			var mu sync.Mutex
 			refused := 0
 			each(t, shards, coding, func(g *comm.Group, s *Sender, own *shard.Shard) error {

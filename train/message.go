@@ -5,7 +5,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
@@ -163,7 +162,7 @@ func (l *Messages) grid(times, columns int64) {
 }
 
 // Send adds exchanges of that name of rows of some columns.
-func (l *Messages) Send(name, what string, times int64, width int, fresh bool, c wire.Coding) {
+func (l *Messages) Send(name, what string, times int64, width int, fresh bool, c comm.Coding) {
 	m := Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c),
 		Fresh: fresh, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8}
 	if c.Columns {
@@ -173,7 +172,7 @@ func (l *Messages) Send(name, what string, times int64, width int, fresh bool, c
 }
 
 // Return adds gradients of others' rows, which are sent back to their owners.
-func (l *Messages) Return(name, what string, times int64, width int, c wire.Coding) {
+func (l *Messages) Return(name, what string, times int64, width int, c comm.Coding) {
 	l.add(Message{Name: name, What: what, Kind: Errors, Times: times, Numbers: int64(width), Format: formatOf(c),
 		payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8})
 }
@@ -191,11 +190,11 @@ func (l *Messages) Publish(name, what string, bytes int64) {
 
 // SendExact is Send of rows that are not rounded.
 func (l *Messages) SendExact(name, what string, times int64, width int, fresh bool) {
-	l.Send(name, what, times, width, fresh, wire.Coding{})
+	l.Send(name, what, times, width, fresh, comm.Coding{})
 }
 
 // SendMost is Send, but all peers together read at most `most` of the rows each time.
-func (l *Messages) SendMost(name, what string, times, most int64, width int, c wire.Coding) {
+func (l *Messages) SendMost(name, what string, times, most int64, width int, c comm.Coding) {
 	l.add(Message{Name: name, What: what, Kind: Rows, Times: times, Numbers: int64(width), Format: formatOf(c),
 		Fresh: true, most: most, payload: int64(c.RowLen(width)), head: 2*comm.HeaderLen + 8})
 }
@@ -325,7 +324,7 @@ func (l *Messages) OfNode() (all, fresh float64) {
 }
 
 // formatOf names the number format of rows.
-func formatOf(c wire.Coding) string {
+func formatOf(c comm.Coding) string {
 	if c.Values == "" {
 		return "float32"
 	}
@@ -334,7 +333,7 @@ func formatOf(c wire.Coding) string {
 
 // AddClassRows adds the rows that class means send before each hop of round r (the first is 0): columns, and the logits
 // of the round before. Logits reveal nothing beyond the columns from which they are computed.
-func (l *Messages) AddClassRows(spec closed.Layout, r int, views int64, classes int, rows wire.Coding) {
+func (l *Messages) AddClassRows(spec closed.Layout, r int, views int64, classes int, rows comm.Coding) {
 	for hop := range spec.HopsOf(r) {
 		what := "columns of the node"
 		if hop > 0 {

@@ -19,7 +19,7 @@ type Sender struct {
 }
 
 // NewSender returns a sender of rows of s, in the given coding.
-func NewSender(g *comm.Group, s *shard.Shard, c wire.Coding) *Sender {
+func NewSender(g *comm.Group, s *shard.Shard, c comm.Coding) *Sender {
 	return &Sender{group: g, shard: s, coder: wire.New(c)}
 }
 

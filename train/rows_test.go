@@ -12,7 +12,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -57,7 +56,7 @@ func toy(t *testing.T) (*graph.Graph, []*shard.Shard) {
 }
 
 // each runs do at every peer, in memory.
-func each(t *testing.T, shards []*shard.Shard, c wire.Coding,
+func each(t *testing.T, shards []*shard.Shard, c comm.Coding,
 	do func(g *comm.Group, s *Sender, own *shard.Shard) error) {
 	t.Helper()
 	network := netsim.New(peers, netsim.Config{})
@@ -78,9 +77,9 @@ func each(t *testing.T, shards []*shard.Shard, c wire.Coding,
 func TestHaloRows(t *testing.T) {
 	g, shards := toy(t)
 	for _, c := range []struct {
-		coding wire.Coding
+		coding comm.Coding
 		off    float64
-	}{{wire.Coding{}, 0}, {wire.Coding{Compress: "zstd"}, 0}, {wire.Coding{Values: "int8"}, 0.03}} {
+	}{{comm.Coding{}, 0}, {comm.Coding{Compress: "zstd"}, 0}, {comm.Coding{Values: "int8"}, 0.03}} {
 		each(t, shards, c.coding, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
 			x, err := s.Halo(t.Context(), own.X, false, "rows")
 			if err != nil {
@@ -115,7 +114,7 @@ func TestInductiveView(t *testing.T) {
 	g, shards := toy(t)
 	left := g.Adj.Without(g.Split, graph.Val, graph.Test)
 	degree := left.Degrees()
-	each(t, shards, wire.Coding{Values: "int8"}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
+	each(t, shards, comm.Coding{Values: "int8"}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
 		v, err := s.InductiveView(t.Context())
 		if err == nil && len(v.Degree) != own.Owned {
 			t.Errorf("peer %d has %d degrees of others' nodes", own.Rank, len(v.Degree)-own.Owned)
@@ -182,7 +181,7 @@ func TestCovers(t *testing.T) {
 	for _, worth := range []bool{true, false} {
 		var mu sync.Mutex
 		given, taken := map[[2]int]int{}, map[[2]int]int{} // from, to
-		each(t, shards, wire.Coding{}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
+		each(t, shards, comm.Coding{}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
 			rows := make([]int, peers)
 			for q := range rows {
 				rows[q] = len(own.Boundary[q])

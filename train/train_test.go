@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
@@ -25,7 +24,7 @@ func TestFaultsAreReportedTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := Config{Rounds: 0, Patience: -1, EvalEvery: 0, Checkpoint: -2, Metric: "beauty", Exchange: "gossip",
-		Rows: wire.Coding{Values: "int2"}}.Validate()
+		Rows: comm.Coding{Values: "int2"}}.Validate()
 	for _, want := range []string{
 		"rounds must be at least 1 (got 0)", "patience must be at least 0 (got -1)",
 		"eval_every must be at least 1 (got 0)", "checkpoint_every must be at least 0 (got -2)", "beauty",

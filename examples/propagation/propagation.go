@@ -10,7 +10,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -137,7 +136,7 @@ func (t *trainer) Run(ctx context.Context, g *comm.Group, sums comm.Reducer) err
 	if t.At.Round == 0 {
 		t.z = first
 	}
-	sender := train.NewSender(g, t.Whole, wire.Coding{})
+	sender := train.NewSender(g, t.Whole, comm.Coding{})
 	view, err := sender.WithDegrees(ctx, train.WholeGraph(t.Whole))
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/rng"
 )
 

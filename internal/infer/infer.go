@@ -23,7 +23,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -33,7 +32,7 @@ import (
 // Config is how the peers compute predictions together. All peers must have the same Config.
 type Config struct {
 	Draw     train.Draw  // the training run's: it chose the nodes that validate if the data marked none
-	Rows     wire.Coding // format of the rows that are sent
+	Rows     comm.Coding // format of the rows that are sent
 	Exchange string      // one of train.Exchanges
 	// Layerwise sends each layer's input, as layer-wise training does. Else a peer sends what the layer makes of its
 	// input before it aggregates, if that is narrower.

@@ -122,9 +122,9 @@ func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) {
 
 // RowsIn returns the rows of n nodes and cols columns in messages, in their order.
 func (run *Run) RowsIn(messages []Message, n, cols int) (all []mat.Dense, err error) {
-	coding := wire.Coding{}
+	coding := comm.Coding{}
 	if run.Plan.Rows != "float32" {
-		coding = wire.Coding{Values: run.Plan.Rows, Columns: run.Plan.Method == plan.ClassMeans &&
+		coding = comm.Coding{Values: run.Plan.Rows, Columns: run.Plan.Method == plan.ClassMeans &&
 			run.Plan.Rows != "bf16"}
 	}
 	if run.Plan.Compress == "zstd" {

@@ -19,13 +19,13 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-var codings = []Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "bf16", Compress: "zstd"},
+var codings = []comm.Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "bf16", Compress: "zstd"},
 	{Values: "int8", Compress: "zstd"}, {Values: "int4"}, {Values: "int4", Compress: "zstd"},
 	{Values: "int8", Columns: true}, {Values: "int4", Columns: true}, {Values: "int8", Compress: "zstd", Columns: true},
 	{Values: "int4", Compress: "zstd", Columns: true}}
 
 // off is by how much a value may be off after it travelled in a row, or column, of the given greatest magnitude.
-func (c Coding) off(v, top float32) float64 {
+func off(c comm.Coding, v, top float32) float64 {
 	switch c.Values {
 	case "bf16":
 		return math.Abs(float64(v)) / 256 // half of the last of 8 bits
@@ -37,7 +37,7 @@ func (c Coding) off(v, top float32) float64 {
 	return 0
 }
 
-func (c Coding) check(t *testing.T, got, want mat.Dense) {
+func check(t *testing.T, c comm.Coding, got, want mat.Dense) {
 	t.Helper()
 	rows, columns := make([]float32, want.Rows), make([]float32, want.Cols)
 	for i := range rows {
@@ -51,9 +51,9 @@ func (c Coding) check(t *testing.T, got, want mat.Dense) {
 			if c.Columns {
 				top = columns[j]
 			}
-			if d := math.Abs(float64(got.At(i, j)) - float64(v)); !(d <= c.off(v, top)) {
+			if d := math.Abs(float64(got.At(i, j)) - float64(v)); !(d <= off(c, v, top)) {
 				t.Fatalf("%+v: row %d, column %d: %g came, %g was sent, must be within %g", c, i, j, got.At(i, j), v,
-					c.off(v, top))
+					off(c, v, top))
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestMessages(t *testing.T) {
 				}
 				x.Dense = x.Sparse.Dense()
 			}
-			c.check(t, x.Dense, d)
+			check(t, c, x.Dense, d)
 			n := nonZeros(Block{Dense: d}, mat.EveryRow(rows)).NNZ()
 			dense, sparse := 1+rows*4*cols, 1+4*rows+8*n
 			switch c.Values {
@@ -117,28 +117,28 @@ func TestMessages(t *testing.T) {
 func TestNarrowBytes(t *testing.T) {
 	d := mat.View(1, 3, []float32{1, -2, 0.5})
 	for _, k := range []struct {
-		c    Coding
+		c    comm.Coding
 		x    mat.Dense
 		want []byte
 	}{
-		{Coding{Values: "bf16"}, d, []byte{0x12, 0x80, 0x3f, 0x00, 0xc0, 0x00, 0x3f}},
-		{Coding{Values: "int8"}, mat.View(1, 3, []float32{127, -254, 64}), []byte{0x22, 0, 0, 0, 0x40, 64, 0x81, 32}},
+		{comm.Coding{Values: "bf16"}, d, []byte{0x12, 0x80, 0x3f, 0x00, 0xc0, 0x00, 0x3f}},
+		{comm.Coding{Values: "int8"}, mat.View(1, 3, []float32{127, -254, 64}), []byte{0x22, 0, 0, 0, 0x40, 64, 0x81, 32}},
 		// 3.5 and 2.5: to even
-		{Coding{Values: "int4"}, mat.View(2, 3, []float32{7, -14, 5, 0, 0, 0}),
+		{comm.Coding{Values: "int4"}, mat.View(2, 3, []float32{7, -14, 5, 0, 0, 0}),
 			[]byte{0x32, 0, 0, 0, 0x40, 0x94, 0x02, 0, 0, 0, 0, 0, 0}},
-		{Coding{Values: "int4"}, mat.View(2, 40,
+		{comm.Coding{Values: "int4"}, mat.View(2, 40,
 			append(append(make([]float32, 30), 7, -1, 7), make([]float32, 47)...)), []byte{0x30, 3, 0, 0, 0, 0, 0, 0, 0,
 			30, 0, 0, 0, 31, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0xf7, 0x07}},
 		// 0.5: to even
-		{Coding{Values: "int8", Columns: true}, mat.View(2, 3, []float32{127, 0, 1, -3, 0, -254}),
+		{comm.Coding{Values: "int8", Columns: true}, mat.View(2, 3, []float32{127, 0, 1, -3, 0, -254}),
 			[]byte{0x23, 0, 0, 0x80, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0x40, 127, 0, 0, 0xfd, 0, 0x81}},
-		{Coding{Values: "int4", Columns: true}, mat.View(3, 1, []float32{14, -1, 3}),
+		{comm.Coding{Values: "int4", Columns: true}, mat.View(3, 1, []float32{14, -1, 3}),
 			[]byte{0x33, 0, 0, 0, 0x40, 0x07, 0x02}},
-		{Coding{Values: "int8", Columns: true}, mat.View(0, 3, nil), []byte{0x23}},
-		{Coding{Values: "int4", Columns: true, Compress: "zstd"}, mat.View(0, 3, nil), []byte{0x33}},
-		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, -2}),
+		{comm.Coding{Values: "int8", Columns: true}, mat.View(0, 3, nil), []byte{0x23}},
+		{comm.Coding{Values: "int4", Columns: true, Compress: "zstd"}, mat.View(0, 3, nil), []byte{0x33}},
+		{comm.Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, -2}),
 			[]byte{0x10, 2, 0, 0, 0, 2, 0, 0, 0, 8, 0, 0, 0, 0x80, 0x3f, 0x00, 0xc0}},
-		{Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, 0}),
+		{comm.Coding{Values: "bf16"}, mat.View(1, 9, []float32{0, 0, 1, 0, 0, 0, 0, 0, 0}),
 			[]byte{0x01, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0x80, 0x3f}},
 	} {
 		if b := New(k.c).Append(nil, Block{Dense: k.x}, mat.EveryRow(k.x.Rows)); !bytes.Equal(b, k.want) {
@@ -191,7 +191,7 @@ func TestLanes(t *testing.T) {
 			}
 			all.Wait()
 			for me := range 2 {
-				c.check(t, got[me], sent)
+				check(t, c, got[me], sent)
 			}
 			if !slices.Equal(got[0].Data, got[1].Data) {
 				t.Errorf("%+v: two members read different numbers", c)
@@ -208,7 +208,7 @@ func TestLaneRefuses(t *testing.T) {
 	}
 	defer enc.Close()
 	frame := func(n int) []byte { return enc.EncodeAll(make([]byte, n), nil) }
-	l := New(Coding{Compress: "zstd"}).Lane(100, make([]int, 2), make([]int, 2), nil, func(int, int, int, []float32) {})
+	l := New(comm.Coding{Compress: "zstd"}).Lane(100, make([]int, 2), make([]int, 2), nil, func(int, int, int, []float32) {})
 	for _, k := range []struct {
 		src []byte
 		ok  bool
@@ -218,7 +218,7 @@ func TestLaneRefuses(t *testing.T) {
 			t.Errorf("% x…: %v", k.src[:6], err)
 		}
 	}
-	plain := New(Coding{}).Lane(100, make([]int, 2), make([]int, 2), nil, func(int, int, int, []float32) {})
+	plain := New(comm.Coding{}).Lane(100, make([]int, 2), make([]int, 2), nil, func(int, int, int, []float32) {})
 	if plain.Packed {
 		t.Error("a stream would take short pieces")
 	}
@@ -234,7 +234,7 @@ func TestLaneRefusesColumns(t *testing.T) {
 			t.Error("a lane was made of rows whose columns have scales")
 		}
 	}()
-	New(Coding{Values: "int8", Columns: true}).Lane(3, make([]int, 2), make([]int, 2), nil, nil)
+	New(comm.Coding{Values: "int8", Columns: true}).Lane(3, make([]int, 2), make([]int, 2), nil, nil)
 }
 
 // TestNotFinite: a value that is not finite reaches nobody as a number, whatever the coding.
@@ -256,28 +256,28 @@ func TestNotFinite(t *testing.T) {
 func TestParseColumnsRefuses(t *testing.T) {
 	good := message(columnRows|int8s, 1.0, 0.0)
 	for _, k := range []struct {
-		c    Coding
+		c    comm.Coding
 		b    []byte
 		rows int
 		want string
 	}{
-		{Coding{Values: "int8", Columns: true}, append(good, make([]byte, 5)...), 3, "must have 14 bytes (got 13)"},
-		{Coding{Values: "int8", Columns: true}, append(good, make([]byte, 7)...), 3, "must have 14 bytes (got 15)"},
-		{Coding{Values: "int4", Columns: true}, append(message(columnRows|int4s, 1.0, 0.0), make([]byte, 4)...), 3,
+		{comm.Coding{Values: "int8", Columns: true}, append(good, make([]byte, 5)...), 3, "must have 14 bytes (got 13)"},
+		{comm.Coding{Values: "int8", Columns: true}, append(good, make([]byte, 7)...), 3, "must have 14 bytes (got 15)"},
+		{comm.Coding{Values: "int4", Columns: true}, append(message(columnRows|int4s, 1.0, 0.0), make([]byte, 4)...), 3,
 			"must have 11 bytes (got 12)"},
-		{Coding{Values: "int8", Columns: true}, good, 0, "must have 0 bytes (got 8)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, -1.0), make([]byte, 6)...), 3,
+		{comm.Coding{Values: "int8", Columns: true}, good, 0, "must have 0 bytes (got 8)"},
+		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, -1.0), make([]byte, 6)...), 3,
 			"scale of column 1 must be finite and at least 0 (got -1)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, math.Inf(1), 1.0), make([]byte, 6)...),
+		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, math.Inf(1), 1.0), make([]byte, 6)...),
 			3, "scale of column 0 must be finite and at least 0 (got +Inf)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, 3e38), 0, 0, 0, 0, 0, 2), 3,
+		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, 3e38), 0, 0, 0, 0, 0, 2), 3,
 			"row 2, column 1 must be finite (got +Inf)"},
-		{Coding{Values: "int8", Columns: true}, append(message(columnRows|int4s, 1.0, 1.0), make([]byte, 3)...), 3,
+		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int4s, 1.0, 1.0), make([]byte, 3)...), 3,
 			"code of the rows must be known (got 51)"},
-		{Coding{Values: "int8", Columns: true}, message(oneValue, 0, 0, 0), 3,
+		{comm.Coding{Values: "int8", Columns: true}, message(oneValue, 0, 0, 0), 3,
 			"code of the rows must be known (got 1)"},
-		{Coding{Values: "int8"}, append(good, make([]byte, 6)...), 3, "code of the rows must be known (got 35)"},
-		{Coding{}, append(message(columnRows, 1.0, 0.0), make([]byte, 24)...), 3,
+		{comm.Coding{Values: "int8"}, append(good, make([]byte, 6)...), 3, "code of the rows must be known (got 35)"},
+		{comm.Coding{}, append(message(columnRows, 1.0, 0.0), make([]byte, 24)...), 3,
 			"code of the rows must be known (got 3)"},
 	} {
 		if _, err := New(k.c).Parse(k.b, k.rows, 2); err == nil || !strings.Contains(err.Error(), k.want) {
@@ -320,8 +320,8 @@ func TestOwnRowsStayExact(t *testing.T) {
 						t.Errorf("%+v, sparse %t: the own rows changed", c, sparse)
 					}
 					got, sent := x.Dense.RowRange(rows, rows+4), d.Select(h.Give[1-me])
-					c.check(t, got, sent)
-					if c.scaled() && slices.Equal(got.Data, sent.Data) {
+					check(t, c, got, sent)
+					if (coding{c}).scaled() && slices.Equal(got.Data, sent.Data) {
 						t.Errorf("%+v: rows that were sent are not rounded", c)
 					}
 				})
@@ -380,12 +380,12 @@ func FuzzCoded(f *testing.F) {
 func TestNames(t *testing.T) {
 	for _, values := range []string{"", "bf16", "int8", "int4"} {
 		for _, compress := range []string{"", "zstd"} {
-			if err := (Coding{Values: values, Compress: compress}).Validate(); err != nil {
+			if err := (comm.Coding{Values: values, Compress: compress}).Validate(); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	for c, must := range map[Coding]string{
+	for c, must := range map[comm.Coding]string{
 		{Values: "int2", Compress: "lz4"}: "rows must be float32, bf16, int8 or int4 (got \"int2\")\n" +
 			"compress must be none or zstd (got \"lz4\")",
 		{Values: "bf16", Columns: true}: "rows must be int8 or int4 where columns have scales (got \"bf16\")",

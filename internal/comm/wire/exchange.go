@@ -25,7 +25,7 @@ func (k *Coder) Exchange(
 	switch size, me := g.Size(), g.Rank(); {
 	case size == 1:
 		return own, nil
-	case mixed || k.coding != (Coding{}):
+	case mixed || k.coding != (coding{}):
 		return k.exchangeCoded(ctx, g, h, own, what)
 	default:
 		d := own.Cols()

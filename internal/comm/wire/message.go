@@ -49,7 +49,7 @@ const (
 	packed = 1 << 7 // what follows the byte is a zstd frame of it
 )
 
-func (c Coding) values() byte {
+func (c coding) values() byte {
 	switch c.Values {
 	case "bf16":
 		return bf16s
@@ -59,14 +59,6 @@ func (c Coding) values() byte {
 		return int4s
 	}
 	return float32s
-}
-
-// MaxLen is the most bytes that a message of rows×cols takes.
-func (c Coding) MaxLen(rows, cols int) int {
-	if c.Columns && rows > 0 {
-		return 1 + 4*cols + c.valuesLen(rows*cols)
-	}
-	return 1 + c.RowLen(cols)*rows
 }
 
 // Append appends to b a message of the given rows of x, in the layout that takes the fewest bytes
@@ -213,7 +205,7 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 	if err != nil {
 		return Block{}, err
 	}
-	if k.coding != (Coding{}) { // rounded and compressed rows have more than one coding
+	if k.coding != (coding{}) { // rounded and compressed rows have more than one coding
 		return x, nil
 	}
 	if !bytes.Equal(b, k.append(make([]byte, 0, len(b)), x, mat.EveryRow(rows))) {

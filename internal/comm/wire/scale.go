@@ -12,7 +12,7 @@ import (
 // round writes to y the multiples of a scale that are nearest to the values of a row, ties to even,
 // and returns the scale. It is 0 if all are 0 or too small, and not finite where one of them is
 // not.
-func (c Coding) round(row []float32, y []int8) (scale float32) {
+func (c coding) round(row []float32, y []int8) (scale float32) {
 	if c.Values == "int8" {
 		return kernels.ToInt8(row, y)
 	}
@@ -28,7 +28,7 @@ func (c Coding) round(row []float32, y []int8) (scale float32) {
 }
 
 // scale is that of values whose greatest magnitude is top.
-func (c Coding) scale(top float32) float32 {
+func (c coding) scale(top float32) float32 {
 	if top < 0x1p-100 {
 		return 0
 	}
@@ -57,7 +57,7 @@ func multiple(v, scale float32) int8 {
 
 // appendSmall appends multiples to b, a byte each or, of int4, two a byte, the first in its lower
 // half.
-func (c Coding) appendSmall(b []byte, small []int8) []byte {
+func (c coding) appendSmall(b []byte, small []int8) []byte {
 	if c.Values == "int8" {
 		for _, v := range small {
 			b = append(b, byte(v))
@@ -75,7 +75,7 @@ func (c Coding) appendSmall(b []byte, small []int8) []byte {
 }
 
 // readSmall is the inverse of appendSmall.
-func (c Coding) readSmall(b []byte, small []int8) {
+func (c coding) readSmall(b []byte, small []int8) {
 	if c.Values == "int8" {
 		for i := range small {
 			small[i] = int8(b[i])

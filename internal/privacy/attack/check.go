@@ -181,8 +181,8 @@ func checkComponents(
 }
 
 // asReceived returns rows as a receiver has them.
-func asReceived(rows mat.Dense, coding wire.Coding) (mat.Dense, error) {
-	if coding == (wire.Coding{}) || rows.Rows == 0 {
+func asReceived(rows mat.Dense, coding comm.Coding) (mat.Dense, error) {
+	if coding == (comm.Coding{}) || rows.Rows == 0 {
 		return rows, nil
 	}
 	coder := wire.New(coding)
