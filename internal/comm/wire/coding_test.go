@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-var codings = []comm.Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"}, {Values: "bf16", Compress: "zstd"},
+var codings = []comm.Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "zstd"},
+	{Values: "bf16", Compress: "zstd"},
 	{Values: "int8", Compress: "zstd"}, {Values: "int4"}, {Values: "int4", Compress: "zstd"},
 	{Values: "int8", Columns: true}, {Values: "int4", Columns: true}, {Values: "int8", Compress: "zstd", Columns: true},
 	{Values: "int4", Compress: "zstd", Columns: true}}
@@ -122,7 +123,8 @@ func TestNarrowBytes(t *testing.T) {
 		want []byte
 	}{
 		{comm.Coding{Values: "bf16"}, d, []byte{0x12, 0x80, 0x3f, 0x00, 0xc0, 0x00, 0x3f}},
-		{comm.Coding{Values: "int8"}, mat.View(1, 3, []float32{127, -254, 64}), []byte{0x22, 0, 0, 0, 0x40, 64, 0x81, 32}},
+		{comm.Coding{Values: "int8"}, mat.View(1, 3, []float32{127, -254, 64}),
+			[]byte{0x22, 0, 0, 0, 0x40, 64, 0x81, 32}},
 		// 3.5 and 2.5: to even
 		{comm.Coding{Values: "int4"}, mat.View(2, 3, []float32{7, -14, 5, 0, 0, 0}),
 			[]byte{0x32, 0, 0, 0, 0x40, 0x94, 0x02, 0, 0, 0, 0, 0, 0}},
@@ -208,7 +210,8 @@ func TestLaneRefuses(t *testing.T) {
 	}
 	defer enc.Close()
 	frame := func(n int) []byte { return enc.EncodeAll(make([]byte, n), nil) }
-	l := New(comm.Coding{Compress: "zstd"}).Lane(100, make([]int, 2), make([]int, 2), nil, func(int, int, int, []float32) {})
+	l := New(comm.Coding{Compress: "zstd"}).Lane(100, make([]int, 2), make([]int, 2), nil,
+		func(int, int, int, []float32) {})
 	for _, k := range []struct {
 		src []byte
 		ok  bool
@@ -254,6 +257,7 @@ func TestNotFinite(t *testing.T) {
 // TestParseColumnsRefuses holds the reader of rows whose columns have scales to an error for what a peer should not
 // have sent: 3 rows of 2 columns.
 func TestParseColumnsRefuses(t *testing.T) {
+	columns := comm.Coding{Values: "int8", Columns: true}
 	good := message(columnRows|int8s, 1.0, 0.0)
 	for _, k := range []struct {
 		c    comm.Coding
@@ -261,20 +265,20 @@ func TestParseColumnsRefuses(t *testing.T) {
 		rows int
 		want string
 	}{
-		{comm.Coding{Values: "int8", Columns: true}, append(good, make([]byte, 5)...), 3, "must have 14 bytes (got 13)"},
-		{comm.Coding{Values: "int8", Columns: true}, append(good, make([]byte, 7)...), 3, "must have 14 bytes (got 15)"},
+		{columns, append(good, make([]byte, 5)...), 3, "must have 14 bytes (got 13)"},
+		{columns, append(good, make([]byte, 7)...), 3, "must have 14 bytes (got 15)"},
 		{comm.Coding{Values: "int4", Columns: true}, append(message(columnRows|int4s, 1.0, 0.0), make([]byte, 4)...), 3,
 			"must have 11 bytes (got 12)"},
-		{comm.Coding{Values: "int8", Columns: true}, good, 0, "must have 0 bytes (got 8)"},
-		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, -1.0), make([]byte, 6)...), 3,
+		{columns, good, 0, "must have 0 bytes (got 8)"},
+		{columns, append(message(columnRows|int8s, 1.0, -1.0), make([]byte, 6)...), 3,
 			"scale of column 1 must be finite and at least 0 (got -1)"},
-		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, math.Inf(1), 1.0), make([]byte, 6)...),
+		{columns, append(message(columnRows|int8s, math.Inf(1), 1.0), make([]byte, 6)...),
 			3, "scale of column 0 must be finite and at least 0 (got +Inf)"},
-		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int8s, 1.0, 3e38), 0, 0, 0, 0, 0, 2), 3,
+		{columns, append(message(columnRows|int8s, 1.0, 3e38), 0, 0, 0, 0, 0, 2), 3,
 			"row 2, column 1 must be finite (got +Inf)"},
-		{comm.Coding{Values: "int8", Columns: true}, append(message(columnRows|int4s, 1.0, 1.0), make([]byte, 3)...), 3,
+		{columns, append(message(columnRows|int4s, 1.0, 1.0), make([]byte, 3)...), 3,
 			"code of the rows must be known (got 51)"},
-		{comm.Coding{Values: "int8", Columns: true}, message(oneValue, 0, 0, 0), 3,
+		{columns, message(oneValue, 0, 0, 0), 3,
 			"code of the rows must be known (got 1)"},
 		{comm.Coding{Values: "int8"}, append(good, make([]byte, 6)...), 3, "code of the rows must be known (got 35)"},
 		{comm.Coding{}, append(message(columnRows, 1.0, 0.0), make([]byte, 24)...), 3,
