@@ -12,10 +12,10 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/rng"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // TestFiguresOfARun: with every method the confusion matrix is that of the sites' own predictions, its accuracy the one

@@ -13,18 +13,18 @@ import (
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/predict"
 	"github.com/heddle-gnn/heddle/session"
 )
 
 // Predictions are a model's predictions for the nodes of a graph.
-type Predictions = infer.Predictions
+type Predictions = predict.Predictions
 
 // Predict applies m to g. If they do not fit, as in the number of features, the error is an
 // *InputError.
@@ -43,7 +43,7 @@ func Predict(m *nn.Model, g *graph.Graph) (Predictions, error) {
 	if err != nil {
 		return Predictions{}, input(fmt.Errorf("the model does not fit %s: %w", g.Name, err))
 	}
-	p := infer.PredictionsOf(m, logits)
+	p := predict.PredictionsOf(m, logits)
 	p.Warning = m.Spec.Unlabelled(g.Labels, g.Split)
 	return p, nil
 }
@@ -79,7 +79,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 			if err != nil {
 				return err
 			}
-			out = &Inference{Predictions: infer.PredictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
+			out = &Inference{Predictions: predict.PredictionsOf(m, a.Logits).By(card), Hidden: a.Hidden,
 				Metric: c.Metric, Test: a.Test, Bound: a.Bound, Tested: a.Tested}
 			out.Warning = m.Spec.Unlabelled(s.Shard.Labels, s.Shard.Split)
 			return nil
@@ -96,7 +96,7 @@ func Infer(ctx context.Context, p Plan, s Site, m *nn.Model, card modelfile.Card
 // pairs from near nodes, the site's own nodes and their neighbours: their owners send the rows that the decoder reads.
 // All members call it as Infer, with a plan of links; a site may want no links.
 func (s Site) Recommend(ctx context.Context, p Plan, m *nn.Model, card modelfile.Card, nodes []int32, relation string,
-	k int) (all []links.NewLink, sent Traffic, err error) {
+	k int) (all []shard.NewLink, sent Traffic, err error) {
 	if !p.Task.Links() {
 		return nil, sent,
 			input(fmt.Errorf("the plan's task must be links (got %s): the plan decides which rows are sent", p.Task))

@@ -12,17 +12,17 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
-	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/predict"
 	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // peer is one peer's part in a run.
@@ -160,7 +160,7 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 	}
 	r.Hidden = []mat.Dense{t.Hidden}
 	if p.plan.Task.Links() {
-		r.Own = []Predictions{infer.PredictionsOf(t.Model, mat.Dense{})}
+		r.Own = []Predictions{predict.PredictionsOf(t.Model, mat.Dense{})}
 		if p.embed {
 			r.Hidden = []mat.Dense{t.Logits} // what the decoder reads
 		}
@@ -197,11 +197,11 @@ func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 // measured adds to r predictions of own nodes, and their figures.
 func (p *peer) measured(r *Result, t *train.Trained) error {
 	if p.phone {
-		r.Own = []Predictions{infer.PredictionsOf(t.Model, t.Logits).By(r.Card)}
+		r.Own = []Predictions{predict.PredictionsOf(t.Model, t.Logits).By(r.Card)}
 		return nil
 	}
 	p.final.Take(t.Logits)
-	r.Own = []Predictions{infer.PredictionsOf(t.Model, p.final.Logits()).By(r.Card)}
+	r.Own = []Predictions{predict.PredictionsOf(t.Model, p.final.Logits()).By(r.Card)}
 	f, err := p.final.Figures(p.name, t.Model)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/infer"
@@ -82,7 +83,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, sent := make([][]links.NewLink, len(shards)), make([]comm.Counts, len(shards))
+	all, sent := make([][]shard.NewLink, len(shards)), make([]comm.Counts, len(shards))
 	err = disclosure.Groups(t.Context(), p, len(shards), func(ctx context.Context, group *comm.Group) error {
 		own := shards[group.Rank()]
 		by, err := p.Links(own)

@@ -8,15 +8,13 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/privacy/dp"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // Result is the outcome of a run. Metrics are over the nodes of all peers.
@@ -50,15 +48,15 @@ type Result struct {
 	Hidden []mat.Dense
 
 	// Links are the ranks of held-out links; nil if nodes have labels, or this process has not ranked them.
-	Links *links.Ranked
+	Links *eval.RankedLinks
 
 	Peers   []Traffic // of this process, by rank
 	Members []string  // names of all peers by rank (nil = they have none)
 	Load    comm.Load // largest load of any peer of this process on the network
 	Link    string    // network that was simulated (empty = none)
 
-	Sums    plan.SumTerms // who sees what of the sums over the peers
-	Privacy *dp.Statement // what the run kept private, and how (nil = nothing)
+	Sums    plan.SumTerms  // who sees what of the sums over the peers
+	Privacy *train.Privacy // what the run kept private, and how (nil = nothing)
 
 	Plan Plan // with which the model was trained
 
@@ -233,7 +231,7 @@ func (r *Result) warn(onEvent func(Event)) {
 }
 
 // keeps adds to r what the run kept private.
-func (r *Result) keeps(s dp.Statement) (err error) {
+func (r *Result) keeps(s train.Privacy) (err error) {
 	r.Privacy = &s
 	r.Card.Privacy, err = json.Marshal(s)
 	return err

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -14,7 +14,7 @@ import (
 // leaf.Contributor at a leaf. All members of a run have one, or none.
 type Neighbours interface {
 	// Boundary returns which of own nodes have such edges, and how many.
-	Boundary() leaf.BorderNodes
+	Boundary() shard.BorderNodes
 	// Gather returns for each node of the boundary the sum of its neighbours' rows; x has the rows of the boundary
 	// [boundary × D]. An absent neighbour counts as 0.
 	Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error)

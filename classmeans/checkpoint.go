@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // A checkpoint has what a round begins with: a resumed run computes and sends nothing again, and gives the same bits as
@@ -53,8 +53,8 @@ func (t *Trainer) Keep(c *train.Checkpoint) error {
 	if t.At.Stage > 0 {
 		c.F32["final/logits"] = t.Scores.Data
 	}
-	if t.Edges != nil {
-		for name, sums := range t.Edges.Releases() {
+	if t.edges != nil {
+		for name, sums := range t.edges.Releases() {
 			c.F32[releasePrefix+name] = sums.Data
 		}
 	}
@@ -91,8 +91,8 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 		s.logits = mat.View(t.shard.Owned, t.config.Classes, c.F32[name+"/logits"])
 	}
 	for name, sums := range c.F32 {
-		if name, ok := strings.CutPrefix(name, releasePrefix); ok && t.Edges != nil {
-			t.Edges.Restore(name, mat.View(t.shard.Owned, t.config.Classes, sums))
+		if name, ok := strings.CutPrefix(name, releasePrefix); ok && t.edges != nil {
+			t.edges.Restore(name, mat.View(t.shard.Owned, t.config.Classes, sums))
 		}
 	}
 	t.means = linear.NewMeans(t.x)

@@ -18,10 +18,10 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -183,7 +183,7 @@ func (c Config) private() (errs train.ConfigFaults) {
 	if c.Epsilon == 0 {
 		return nil
 	}
-	if _, err := c.Edges([32]byte{}); err != nil {
+	if _, err := c.mechanism([32]byte{}); err != nil {
 		errs = append(errs, err)
 	}
 	fault := errs.If
@@ -202,9 +202,19 @@ func (c Config) private() (errs train.ConfigFaults) {
 	return errs
 }
 
-// Edges returns the mechanism that keeps the edges of one peer private in one run, nil if they are not private. secret
-// must come from crypto/rand.
-func (c Config) Edges(secret [32]byte) (*dp.PrivateEdges, error) {
+// Privacy returns what a run by c keeps private of each peer's edges (nil = nothing).
+func (c Config) Privacy() (*train.Privacy, error) {
+	edges, err := c.mechanism([32]byte{}) // for its statement
+	if edges == nil {
+		return nil, err
+	}
+	s := edges.Statement()
+	return &s, nil
+}
+
+// mechanism returns what keeps the edges of one peer private in one run, nil if they are not private. secret must come
+// from crypto/rand.
+func (c Config) mechanism(secret [32]byte) (*dp.PrivateEdges, error) {
 	if c.Epsilon == 0 {
 		return nil, nil
 	}
@@ -366,8 +376,8 @@ func (c Config) learning(target string) Config {
 // residual reports whether residuals are the target.
 func (c Config) residual() bool { return c.Target == "residual" || c.numbers() }
 
-// Cost returns what the largest regression takes at each peer.
-func (c Config) Cost() linear.Cost {
+// cost returns what the largest regression takes at each peer.
+func (c Config) cost() linear.Cost {
 	most := 0 // columns
 	for _, target := range []string{"labels", "residual"} {
 		spec := c.learning(target).Layout()

@@ -10,10 +10,10 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/infer"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/rng"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // words returns communities whose nodes have three words each: one of their class, and two others.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // TestOwnExact: a node's own columns are exact at home where all hops of soft labels are kept, and only there: logits

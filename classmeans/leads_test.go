@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // TestTrainingNodesLeadNoMore: after the first round the columns of training nodes favour their own classes as much as

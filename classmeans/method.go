@@ -33,7 +33,7 @@ func (m *Method) Train(ctx context.Context, at *train.Place, own *shard.Shard) (
 		var secret [32]byte
 		rand.Read(secret[:])
 		var err error
-		if m.edges, err = m.Edges(secret); err != nil {
+		if m.edges, err = m.mechanism(secret); err != nil {
 			return nil, train.Input(err)
 		}
 		m.edges.Spend = at.Spend
@@ -42,7 +42,7 @@ func (m *Method) Train(ctx context.Context, at *train.Place, own *shard.Shard) (
 	if err != nil {
 		return nil, train.Input(err)
 	}
-	t.Edges, t.Leaves = m.edges, m.Leaves
+	t.edges, t.Leaves = m.edges, m.Leaves
 	if all, ok := at.Sums.(Neighbours); ok && m.LeafEdges {
 		t.Beyond = all
 	}

@@ -23,14 +23,14 @@ func (v *seenRound) ClassSums(r int, logits mat.Dense) (mat.Dense, error) {
 		}
 	}
 	rows := spec.ClassRows(t.x, logits)
-	t.Edges.Bound(rows)
+	t.edges.Bound(rows)
 	what := fmt.Sprintf("class rows of round %d", r+1)
 	src, err := t.sender.Exact().Halo(ctx, graph.Features{Dense: rows}, false, what)
 	if err != nil {
 		return mat.Dense{}, err
 	}
 	name := fmt.Sprintf("round-%d", r+1)
-	sums, err := t.Edges.Release(name, s.Adj, t.shard.Global[:t.shard.Owned], src.Dense)
+	sums, err := t.edges.Release(name, s.Adj, t.shard.Global[:t.shard.Owned], src.Dense)
 	if long, ok := errors.AsType[*dp.RowError](err); ok {
 		q := 0
 		for t.shard.HaloPtr[q+1] <= long.Row {

@@ -13,12 +13,11 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
-	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // private returns a configuration that keeps edges private.
@@ -31,11 +30,11 @@ func private(g *graph.Graph, target string, epsilon float64) Config {
 // secretly gives every peer the same secret, so that the noise of a node does not depend on who has it.
 func secretly(t testing.TB, c Config, secret byte) func(int, *Trainer) {
 	return func(_ int, tr *Trainer) {
-		edges, err := c.Edges([32]byte{secret})
+		edges, err := c.mechanism([32]byte{secret})
 		if err != nil {
 			t.Error(err)
 		}
-		tr.Edges = edges
+		tr.edges = edges
 	}
 }
 
@@ -92,8 +91,8 @@ func TestEdgesEnterBySumsAlone(t *testing.T) {
 		without := mustRun(t, c, []*shard.Shard{shard.Whole(&bare)},
 			options{reducer: record(1), setup: func(rank int, tr *Trainer) {
 				secretly(t, c, 9)(rank, tr)
-				for name, sums := range with.trainers[0].Edges.Releases() {
-					tr.Edges.Restore(name, sums)
+				for name, sums := range with.trainers[0].edges.Releases() {
+					tr.edges.Restore(name, sums)
 				}
 			}})
 		if len(sums[0]) == 0 || !sameBits(sums[0], sums[1]) || !sameBits(with.flat(0), without.flat(0)) {
@@ -129,7 +128,7 @@ func TestPrivateResume(t *testing.T) {
 		setup := func(secret byte) func(int, *Trainer) {
 			return func(rank int, tr *Trainer) {
 				secretly(t, c, secret)(rank, tr)
-				tr.Edges.Spend = func(dp.Statement) error { spent[rank]++; return nil }
+				tr.edges.Spend = func(train.Privacy) error { spent[rank]++; return nil }
 				tr.Checkpoints = &checkpoint.Store{Dir: fmt.Sprintf("%s/%d", dir, rank)}
 			}
 		}
@@ -150,11 +149,11 @@ func TestPrivateResume(t *testing.T) {
 			break
 		}
 		again := mustRun(t, c, shards, options{setup: setup(2)})
-		have := first.trainers[0].Edges.Releases()
+		have := first.trainers[0].edges.Releases()
 		seen = append(seen, len(have))
 		for name, sums := range have {
 			// A run that had only to save its model makes no release, and takes none up.
-			if got, ok := again.trainers[0].Edges.Releases()[name]; ok && !sameBits(got.Data, sums.Data) {
+			if got, ok := again.trainers[0].edges.Releases()[name]; ok && !sameBits(got.Data, sums.Data) {
 				t.Errorf("stopped after checkpoint %d: %s was drawn again", stop, name)
 			}
 		}

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/partition"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/infer"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // Where training nodes were drawn by class, logits move to the shares of the classes, which the validation nodes tell

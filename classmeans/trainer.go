@@ -10,12 +10,12 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/internal/train/linear"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
@@ -24,7 +24,7 @@ import (
 // Trainer is one peer's part in the rounds.
 type Trainer struct {
 	train.RunState
-	Edges     *dp.PrivateEdges // keeps this run's edges private, as Config.Edges made it; nil without Epsilon
+	edges     *dp.PrivateEdges // keeps this run's edges private, as Config.mechanism made it; nil without Epsilon
 	AllRounds bool             // whether rounds go on that validate no better, at all peers or none
 	Leaves    bool             // whether sums have parts of leaves (package leaf), at all peers and leaves or none
 	Beyond    Neighbours       // edges between nodes of different members, with Leaves; nil at all or none
@@ -68,7 +68,7 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 	if err := base.Fits(s); err != nil {
 		return nil, err
 	}
-	if err := c.Cost().Err(); err != nil {
+	if err := c.cost().Err(); err != nil {
 		return nil, err
 	}
 	who := train.Participant{Config: c.Fingerprint(), Own: true,
@@ -82,7 +82,7 @@ func New(c Config, s *shard.Shard) (*Trainer, error) {
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.Join(g, r)
 	t.sender = train.NewSender(g, t.shard, t.config.Rows)
-	if (t.Edges != nil) != (t.config.Epsilon > 0) {
+	if (t.edges != nil) != (t.config.Epsilon > 0) {
 		return fmt.Errorf("edges must have a mechanism where epsilon is above 0, and only there "+
 			"(epsilon is %g)", t.config.Epsilon)
 	}
@@ -94,7 +94,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			s.hop = nil // of another group
 		}
 	}
-	if text := t.config.Cost().Warning(); text != "" {
+	if text := t.config.cost().Warning(); text != "" {
 		t.Log(train.Warning, "%s", text)
 	}
 	if err := t.Restore(ctx, t); err != nil {

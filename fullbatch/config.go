@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/train"
@@ -23,7 +22,7 @@ type Config struct {
 
 	Fetch string `json:"fetch"` // how a layer's halo rows arrive: "sar", "sa", "oneshot" or "auto" (Fetches)
 
-	Links *links.Config `json:"links,omitempty"` // for models of links (nil = nodes have labels)
+	Links *train.LinkTask `json:"links,omitempty"` // for models of links (nil = nodes have labels)
 
 	Order string `json:"order"` // of summation: "any" (as rows arrive), or "fixed": the same bits in every run
 	// blocks of rows, and of gradients, in flight while one is being computed; at least 0

@@ -5,15 +5,15 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
 	"github.com/heddle-gnn/heddle/rng"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // linked makes c one that learns links of these relations with a decoder, by layers that put out rows of 8 columns.
 func linked(c *Config, decoder string, relations ...string) {
 	traintest.Linked(&c.Spec, decoder, relations...)
-	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.2, 0.2}, Negatives: 2}
+	c.Metric, c.Links = "mrr", &train.LinkTask{HeldOut: [2]float64{0.2, 0.2}, Negatives: 2}
 }
 
 // TestLinksDoNotDependOnTheNumberOfWorkers: losses, validation losses and ranks of links agree for 1, 2 and 4 workers.

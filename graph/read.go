@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"os"
 
-	"github.com/heddle-gnn/heddle/internal/graph/section"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // Read reads a file of kind GraphKind into memory, with types, relations, columns of edges and sites if it has them.

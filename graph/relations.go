@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/internal/graph/section"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // Relations are the typed edges of a graph of R relations between D destinations and S sources, one

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/heddle-gnn/heddle/internal/graph/section"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/mat"
 )
 

@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/internal/graph/sample"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -24,8 +23,8 @@ import (
 type Config struct {
 	train.Config
 
-	Sample    sample.Config `json:"sample"`
-	BatchSize int           `json:"batch_size"` // labels of a step, of all peers together; at least 1
+	Sample    Sampling `json:"sample"`
+	BatchSize int      `json:"batch_size"` // labels of a step, of all peers together; at least 1
 	// batches that the peers sample and fetch features for at once (0 = as many as hide the latency)
 	Group int `json:"group"`
 
@@ -33,12 +32,18 @@ type Config struct {
 	RoundSteps int `json:"round_steps,omitempty"`
 
 	// for models of links, for which BatchSize counts links, each at both ends (nil = nodes have labels)
-	Links *links.Config `json:"links,omitempty"`
+	Links *train.LinkTask `json:"links,omitempty"`
 
 	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones,
 	// and what two groups may take where Group is 0 (0: 1 GiB). Neither changes the model.
 	Cache  int64 `json:"-"`
 	Memory int64 `json:"-"`
+}
+
+// Sampling is how in-edges of a node are sampled.
+type Sampling struct {
+	Kind    string `json:"kind"`    // neighbour or labor
+	Fanouts []int  `json:"fanouts"` // [hops] in-edges of a node, from the seeds outward (-1 = all)
 }
 
 // MostGroup is the largest Group: the features of that many batches must fit into memory twice.
@@ -51,8 +56,8 @@ const maxRoundSteps = 1 << 30
 func (c Config) Validate() error {
 	rates := c.Schedule // over steps; the labels determine their number
 	rates.Total = max(c.Rounds, 1)
-	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(), c.Sample.Validate(),
-		c.Links.Check(c.Config)}
+	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(),
+		sample.Config(c.Sample).Validate(), c.Links.Check(c.Config)}
 	fault := errs.If
 	fault(c.BatchSize < 1, "batch_size must be at least 1 (got %d)", c.BatchSize)
 	fault(c.Group < 0 || c.Group > MostGroup, "group must be from 0 (chosen by latency) to %d (got %d)", MostGroup,

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/graph/sample"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -18,7 +19,7 @@ type features struct {
 	group  *comm.Group
 	sender *train.Sender
 	shard  *shard.Shard
-	dir    *train.Directory
+	dir    *links.Directory
 	input  graph.Features // of own nodes
 	piece  int            // bytes of rows that a peer sends another at once, about
 	place  []int32        // [N] index of a node in a group, from 1 (0 = not in it)

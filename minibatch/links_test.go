@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // linked returns the configuration of a small model that learns links of these relations of g by a decoder.
@@ -19,7 +19,7 @@ func linked(t testing.TB, conv, decoder string, g *graph.Graph, relations ...str
 	t.Helper()
 	c := of(t, conv, g)
 	traintest.Linked(&c.Spec, decoder, relations...)
-	c.Metric, c.Links = "mrr", &links.Config{HeldOut: [2]float64{0.15, 0.15}, Negatives: 2}
+	c.Metric, c.Links = "mrr", &train.LinkTask{HeldOut: [2]float64{0.15, 0.15}, Negatives: 2}
 	c.BatchSize = 100
 	return c
 }

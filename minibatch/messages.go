@@ -4,12 +4,11 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/graph/sample"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // Messages returns what a run of these members sends at most: if no two samples have a node in common, and all that a
@@ -92,7 +91,7 @@ func (c Config) addSamples(l *train.Messages, steps, relations, columns int64) (
 }
 
 // mostDrawn returns the most in-edges of a relation that a hop samples of a node.
-func mostDrawn(c sample.Config, hop int, nodes int64) int64 {
+func mostDrawn(c Sampling, hop int, nodes int64) int64 {
 	k := int64(c.Fanouts[hop])
 	if k < 0 || c.Kind != "neighbour" { // labor samples this number on average
 		return nodes

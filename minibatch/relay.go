@@ -11,14 +11,13 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/sample"
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/rng"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // relay samples batches together with the other peers: each draws in-edges of its own nodes for all.
 type relay struct {
 	group   *comm.Group
 	shard   *shard.Shard
-	dir     *train.Directory
+	dir     *links.Directory
 	hops    int
 	edges   *sample.InEdges
 	sampler *sample.Sampler
@@ -203,7 +202,7 @@ func appendIDs(b []byte, ids []int32) []byte {
 }
 
 // readIDs takes a list of IDs of a peer's nodes off a message.
-func readIDs(d *train.Directory, b []byte, rank int) (ids []int32, rest []byte, err error) {
+func readIDs(d *links.Directory, b []byte, rank int) (ids []int32, rest []byte, err error) {
 	n := uint32(0)
 	if len(b) >= 4 {
 		n, b = binary.LittleEndian.Uint32(b), b[4:]
@@ -216,7 +215,7 @@ func readIDs(d *train.Directory, b []byte, rank int) (ids []int32, rest []byte, 
 	ids = make([]int32, n)
 	for i := range ids {
 		id := binary.LittleEndian.Uint32(b[4*i:])
-		if id >= uint32(len(d.Peer)) || int(d.Peer[id]) != rank || d.Peer[id] == train.Nobody {
+		if id >= uint32(len(d.Peer)) || int(d.Peer[id]) != rank || d.Peer[id] == links.Nobody {
 			return nil, nil, comm.Refused("a request must name nodes of this peer (got %d)", id)
 		}
 		ids[i] = int32(id)
@@ -291,7 +290,7 @@ func (r *relay) readDrawn(b []byte, nodes int) (d sample.Drawn, rest []byte, err
 	d.Src = make([]int32, edges)
 	for k := range d.Src {
 		id := binary.LittleEndian.Uint32(b[4*k:])
-		if id >= uint32(len(r.dir.Peer)) || r.dir.Peer[id] == train.Nobody {
+		if id >= uint32(len(r.dir.Peer)) || r.dir.Peer[id] == links.Nobody {
 			return d, nil, comm.Refused("the source of a sampled edge must be a node of the graph (got %d)", id)
 		}
 		d.Src[k] = int32(id)

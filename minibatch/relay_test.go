@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/graph/sample"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/rng"
-	"github.com/heddle-gnn/heddle/train"
 )
 
 // relayOf returns the relay of the first of two peers.
@@ -20,14 +20,14 @@ func relayOf(t *testing.T) *relay {
 	t.Helper()
 	g := toy(50)
 	s := cut(t, g, 2)[0]
-	d := &train.Directory{Peer: make([]uint16, 50), Local: make([]int32, 50)}
+	d := &links.Directory{Peer: make([]uint16, 50), Local: make([]int32, 50)}
 	for i := range d.Peer {
 		d.Peer[i] = 1
 	}
 	for k, id := range s.Global[:s.Owned] {
 		d.Peer[id], d.Local[id] = 0, int32(k)
 	}
-	d.Peer[49] = train.Nobody
+	d.Peer[49] = links.Nobody
 	edges := sample.NewEdges(graph.Normalise(&s.Adj, nil, graph.Loops), s.Global, true, true)
 	return &relay{shard: s, dir: d, hops: 2, edges: edges, builder: sample.NewBuilder(50, edges),
 		sampler: sample.New(sample.Config{Kind: "neighbour", Fanouts: []int{2, 3}}, edges)}

@@ -118,7 +118,7 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var dir *train.Directory
+	var dir *links.Directory
 	var training []int32
 	if t.links != nil {
 		dir = t.links.Owners()
@@ -144,8 +144,9 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	}
 	nodes := int(t.shard.Nodes)
 	relays := &relay{group: beside, shard: t.shard, dir: dir, hops: len(t.config.Sample.Fanouts), edges: edges,
-		sampler: sample.New(t.config.Sample, edges), builder: sample.NewBuilder(nodes, edges), foreign: t.links != nil,
-		means: slices.Contains([]graph.Norm{graph.GCN, graph.Mean}, t.Model.Layers[0].Edges)}
+		sampler: sample.New(sample.Config(t.config.Sample), edges), builder: sample.NewBuilder(nodes, edges),
+		foreign: t.links != nil,
+		means:   slices.Contains([]graph.Norm{graph.GCN, graph.Mean}, t.Model.Layers[0].Edges)}
 	t.groups = &groups{
 		key: t.key, train: training, batch: t.batch, steps: t.steps, round: t.round, total: t.config.Rounds * t.round,
 		relay: relays, links: t.links,
@@ -211,14 +212,14 @@ func (t *Trainer) settle(ctx context.Context, first *group, took time.Duration) 
 }
 
 // learnOwners returns who owns which node, and the IDs of the labelled training nodes of all peers, ascending.
-func (t *Trainer) learnOwners(ctx context.Context) (dir *train.Directory, training []int32, err error) {
+func (t *Trainer) learnOwners(ctx context.Context) (dir *links.Directory, training []int32, err error) {
 	trains := make([]uint8, t.shard.Owned)
 	for _, i := range t.shard.NodesIn(graph.Train) {
 		if t.shard.Labels.Has(int(i)) {
 			trains[i] = 1
 		}
 	}
-	if dir, err = train.LearnOwners(ctx, t.Group, t.shard, trains, 2); err != nil {
+	if dir, err = links.LearnOwners(ctx, t.Group, t.shard, trains, 2); err != nil {
 		return nil, nil, err
 	}
 	for id, is := range dir.Mark {

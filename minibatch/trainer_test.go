@@ -15,7 +15,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/graph/sample"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
 	"github.com/heddle-gnn/heddle/mat"
@@ -111,7 +110,7 @@ func of(t testing.TB, conv string, g *graph.Graph) Config {
 			Optimizer: optim.Config{Name: "adam", LR: 0.01, Decay: 5e-4}, Schedule: optim.Schedule{Kind: "constant"},
 			Exchange: "auto",
 		},
-		Sample: sample.Config{Kind: "neighbour", Fanouts: []int{3, 4}}, BatchSize: 16, Group: 2,
+		Sample: Sampling{Kind: "neighbour", Fanouts: []int{3, 4}}, BatchSize: 16, Group: 2,
 	}
 }
 

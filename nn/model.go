@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/rng"
 )

@@ -5,7 +5,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // mostColumns is how many classes may have columns next to components: each round of class means has regressions of 5·C

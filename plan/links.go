@@ -8,16 +8,17 @@ import (
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/retexo"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // links returns what is learned from the links of t (nil = nodes have labels). Faults go to errs.
-func (p Plan) links(t task, errs *faults) *links.Config {
+func (p Plan) links(t task, errs *faults) *train.LinkTask {
 	if !p.Task.Links() {
 		return nil
 	}
 	*errs = append(*errs, t.fault)
 	l := p.Gradient().Links
-	c := &links.Config{Relations: p.Task.Relations, Negatives: l.Negatives, Near: l.NegativesFrom == "near"}
+	c := &train.LinkTask{Relations: p.Task.Relations, Negatives: l.Negatives, Near: l.NegativesFrom == "near"}
 	if copy(c.HeldOut[:], l.LinkHoldout); len(l.LinkHoldout) != 2 {
 		errs.add("link_holdout must be two fractions, of validation and of test (got %d)", len(l.LinkHoldout))
 		c.HeldOut = [2]float64{0.05, 0.1}
@@ -30,11 +31,11 @@ func (p Plan) links(t task, errs *faults) *links.Config {
 }
 
 // Links returns what the peer that owns s learns from links by p, whose task must be links, or all faults of p.
-func (p Plan) Links(s *shard.Shard) (links.Config, error) {
+func (p Plan) Links(s *shard.Shard) (train.LinkTask, error) {
 	_, err := p.Identify(s)
 	c := p.links(p.taskOf(s), new(faults))
 	if c == nil {
-		return links.Config{}, err
+		return train.LinkTask{}, err
 	}
 	return *c, err
 }

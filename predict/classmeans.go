@@ -2,8 +2,8 @@ package predict
 
 import (
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // form is a model in closed form, or the part of one that makes columns of classes, and its stages.

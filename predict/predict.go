@@ -155,7 +155,7 @@ func (p *Predictor) read(nodes []int, write bool) ([]Prediction, error) {
 	if err != nil || len(nodes) == 0 {
 		return nil, err
 	}
-	of := infer.PredictionsOf(p.of.model, logits).By(p.card)
+	of := PredictionsOf(p.of.model, logits).By(p.card)
 	all := make([]Prediction, len(nodes))
 	for k := range all {
 		all[k].Logits = of.Logits.Row(k)

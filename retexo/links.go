@@ -29,9 +29,9 @@ import (
 type LinkConfig struct {
 	train.Config
 
-	Links     links.Config `json:"links"`
-	PCAPasses int          `json:"pca_passes"`     // encoder pca: products with the Gram matrix; at least 1
-	Sums      string       `json:"sums,omitempty"` // Config.Sums
+	Links     train.LinkTask `json:"links"`
+	PCAPasses int            `json:"pca_passes"`     // encoder pca: products with the Gram matrix; at least 1
+	Sums      string         `json:"sums,omitempty"` // Config.Sums
 }
 
 // Validate returns all faults at once, or nil.

@@ -12,15 +12,14 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	task "github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/internal/train/traintest"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/optim"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // linkedToy returns a graph so dense that the halo of each of up to four parts is all nodes of the others: what is near
@@ -66,7 +65,7 @@ func linkConfig(t *testing.T, model, decoder string, g *graph.Graph, set func(d 
 		Config: train.Config{Seed: 1, Spec: spec, Rounds: 10, EvalEvery: 3, Metric: "mrr",
 			Optimizer: optim.Config{Name: "adam", LR: 0.02, Decay: 1e-3}, Schedule: optim.Schedule{Kind: "constant"},
 			Exchange: "auto"},
-		Links: task.Config{HeldOut: [2]float64{0.1, 0.1}, Negatives: 2, Near: true}, PCAPasses: 1,
+		Links: train.LinkTask{HeldOut: [2]float64{0.1, 0.1}, Negatives: 2, Near: true}, PCAPasses: 1,
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // Phones are what the members of a run agree on about phones, which send shares of their part of each sum.
@@ -192,7 +193,7 @@ type phone struct {
 	terms Terms
 	token leaf.Token // with which the sites identify the phone in this run
 	ids   []string   // of its nodes
-	known leaf.BorderNodes
+	known shard.BorderNodes
 	event func(train.Event)
 
 	sent   atomic.Int64 // bytes of shares, over the present connection

@@ -13,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
@@ -21,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // Site is what one site decides for itself in a run on several machines.
@@ -106,8 +106,8 @@ type Terms struct {
 	Secure int      // members of a sum at least (0 = sums are in the clear)
 	Run    [32]byte // names the run to secure sums
 
-	Spends *dp.Statement // of what the run releases of edges (nil = nothing is kept private)
-	ID     string        // of the run in a ledger
+	Spends *train.Privacy // of what the run releases of edges (nil = nothing is kept private)
+	ID     string         // of the run in a ledger
 
 	Phones *Phones // (nil = there are none)
 	Seed   uint64  // of a simulated network
@@ -255,7 +255,7 @@ func (n Network) connect(ctx context.Context, t Terms) (comm.Transport, error) {
 // Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford
 // is refused now, unless it continues from checkpoints: then it may have spent already, and is refused later if it has
 // not.
-func (t Terms) Spending(of Ledger, continues bool, parts ...*shard.Shard) (func(dp.Statement) error, error) {
+func (t Terms) Spending(of Ledger, continues bool, parts ...*shard.Shard) (func(train.Privacy) error, error) {
 	l := dp.Ledger{Path: of.Path, Budget: dp.Guarantee{Epsilon: of.Epsilon, Delta: of.Delta}}
 	switch {
 	case l.Path == "" && l.Budget != (dp.Guarantee{}):
@@ -272,5 +272,5 @@ func (t Terms) Spending(of Ledger, continues bool, parts ...*shard.Shard) (func(
 			return nil, train.Input(err)
 		}
 	}
-	return func(s dp.Statement) error { return l.Spend(s, t.ID) }, nil
+	return func(s train.Privacy) error { return l.Spend(s, t.ID) }, nil
 }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // Checkpoint is a Snapshot with this peer's own state.

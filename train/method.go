@@ -6,11 +6,10 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
-	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // Method is one way to train a model over a partitioned graph. Its exported fields are its settings.
@@ -35,9 +34,9 @@ type Place struct {
 	OnEvent     func(Event)       // called synchronously, must not block (nil = nobody listens)
 	Ends        Ends              // (nil = the plan decides)
 
-	KeepHidden bool                     // for Trained.Hidden
-	Init       func(*nn.Model) error    // changes the parameters that training starts from (nil = random ones)
-	Spend      func(dp.Statement) error // records what a run spends of the member's edges (nil = nothing does)
+	KeepHidden bool                  // for Trained.Hidden
+	Init       func(*nn.Model) error // changes the parameters that training starts from (nil = random ones)
+	Spend      func(Privacy) error   // records what a run spends of the member's edges (nil = nothing does)
 }
 
 // Ends reports after a round whether it is the last of its stage, the same at all members.
@@ -55,7 +54,7 @@ type Trained struct {
 
 	// by the final model (nil = nodes have labels, or this process has not ranked them)
 	Links   map[graph.Split]LinkRanks
-	Privacy *dp.Statement // what the run kept private (nil = nothing)
+	Privacy *Privacy // what the run kept private (nil = nothing)
 }
 
 // LinkRanks are where the links of one split rank that were held out.

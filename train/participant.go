@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // Participant is one peer as a member of a run that survives failures. Each member keeps checkpoints, all greet each

@@ -15,8 +15,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // FuzzGreeting: no bytes make the reader panic, and what it accepts encodes to the same bytes.

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/internal/admission"
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p/identity"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // block is a piece of docs/how-to/federation.md to run: "# at north", or "# at north, refused:

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // interruptedAt runs the program until state holds checkpoints in as many directories, and returns what it said.

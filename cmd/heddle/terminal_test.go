@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
 
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // TestMistyped: what is nearly a command or a flag is suggested, and nothing for what is like none.

@@ -10,8 +10,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/internal/disk"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
 )
 
 const kind = "shard" // of section files

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
 )
 
 type fataler interface{ Fatal(...any) }

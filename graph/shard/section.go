@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // sections returns the shard as it is in its file.

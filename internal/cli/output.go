@@ -14,12 +14,12 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/privacy/dp"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
+	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // ResultFile is the object of --json. Fields are added and never removed.
@@ -54,15 +54,15 @@ type ResultFile struct {
 	Trips    int64   `json:"trips"`          // messages that followed one another
 	Waited   float64 `json:"seconds_waited"` // of the seconds, in operations with other peers
 
-	Sums    plan.SumTerms `json:"sums"`              // who sees what of the sums over the peers
-	Privacy *dp.Statement `json:"privacy,omitempty"` // what the run kept private, and how
+	Sums    plan.SumTerms  `json:"sums"`              // who sees what of the sums over the peers
+	Privacy *train.Privacy `json:"privacy,omitempty"` // what the run kept private, and how
 
-	Figures  *figures.Figures `json:"figures"`         // null: a peer failed before they were summed
-	Warnings []string         `json:"warnings"`        // what a reader of the figures must know first
-	Ranks    *links.Ranked    `json:"ranks,omitempty"` // for links, instead of figures
-	Data     dataFacts        `json:"data"`
-	Versions versions         `json:"versions"`
-	Date     time.Time        `json:"date"` // when this was written
+	Figures  *figures.Figures  `json:"figures"`         // null: a peer failed before they were summed
+	Warnings []string          `json:"warnings"`        // what a reader of the figures must know first
+	Ranks    *eval.RankedLinks `json:"ranks,omitempty"` // for links, instead of figures
+	Data     dataFacts         `json:"data"`
+	Versions versions          `json:"versions"`
+	Date     time.Time         `json:"date"` // when this was written
 
 	Runs     []RunOfAll `json:"runs,omitempty"` // of --seeds
 	TestRuns *overRuns  `json:"test_over_runs,omitempty"`

@@ -5,7 +5,6 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
@@ -28,7 +27,7 @@ func printRanks(w io.Writer, o *heddle.Result, model string) error {
 	}
 	line("validation", o.Links.Val)
 	line("test", o.Links.Test)
-	by := func(of func(links.Ranked) *eval.Ranks) string {
+	by := func(of func(eval.RankedLinks) *eval.Ranks) string {
 		var sum eval.Ranks
 		hits := 0.0
 		for _, s := range o.Links.Sites {
@@ -41,8 +40,8 @@ func printRanks(w io.Writer, o *heddle.Result, model string) error {
 	}
 	if o.Links.Test != nil && o.Links.Sites[0].Common != nil {
 		fmt.Fprintf(w, "without learning: common neighbours %s; Adamic–Adar %s (edges that each site knows)\n",
-			by(func(s links.Ranked) *eval.Ranks { return s.Common }),
-			by(func(s links.Ranked) *eval.Ranks { return s.AdamicAdar }))
+			by(func(s eval.RankedLinks) *eval.Ranks { return s.Common }),
+			by(func(s eval.RankedLinks) *eval.Ranks { return s.AdamicAdar }))
 	}
 	for _, of := range o.Links.Relations {
 		line(of.Name+": test", of.Test)

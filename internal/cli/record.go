@@ -11,9 +11,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // Record is what a run keeps next to its checkpoints: a settings file, with which it continues.

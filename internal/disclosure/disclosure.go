@@ -12,11 +12,12 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // Disclosure is what a site sends in a run by a plan, or in its runs by several seeds, which are counted together.
@@ -210,7 +211,7 @@ func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	cut, err := c.Rule(p.Seed).Cut(own)
+	cut, err := links.RuleOf(c, p.Seed).Cut(own)
 	if err != nil || own.Owned == 0 {
 		return 0, err
 	}

@@ -33,17 +33,10 @@ func TrainingTerms(p plan.Plan, rank int, own *shard.Shard) (t session.Terms, er
 	t = TermsOf(p, rank, own.Parts, func() (*Disclosure, error) { return Of(p, own) })
 	t.Hello = p2p.Hello{Plan: sha256.Sum256(append(id[:], text...)), Partition: own.Fingerprint, PlanText: text}
 	t.Run, t.ID = t.Hello.Plan, fmt.Sprintf("%x", id)
-	means, ok := m.(*classmeans.Method)
-	if !ok || means.Epsilon == 0 {
-		return t, nil
+	if means, ok := m.(*classmeans.Method); ok {
+		t.Spends, err = means.Privacy()
 	}
-	edges, err := means.Edges([32]byte{}) // for its statement
-	if err != nil {
-		return t, train.Input(err)
-	}
-	spends := edges.Statement()
-	t.Spends = &spends
-	return t, nil
+	return t, train.Input(err)
 }
 
 // Roster returns the members of p, by rank, as package node takes them.

@@ -124,8 +124,8 @@ func (l knownLinks) without(i, relation int32) (all []nn.Pair) {
 
 // Together returns the k best new links of wanted nodes of s by a model of links. The other end of a link may be a node
 // of another peer, which sends the rows that by, the settings of its training, permits. All peers call it.
-func Together(ctx context.Context, c Config, by links.Config, m *nn.Model, s *shard.Shard, g *comm.Group,
-	r comm.Reducer, wanted []links.Wanted, k int) (all []links.NewLink, err error) {
+func Together(ctx context.Context, c Config, by train.LinkTask, m *nn.Model, s *shard.Shard, g *comm.Group,
+	r comm.Reducer, wanted []links.Wanted, k int) (all []shard.NewLink, err error) {
 	if m.Decoder == nil {
 		return nil, notLinks(m)
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // Uplink carries what a leaf exchanges with the sites that collect its shares.
@@ -27,8 +28,8 @@ type Contributor struct {
 	Agreement Agreement
 	Token     Token
 	Uplink    Uplink
-	Known     BorderNodes // as the sites know it (Dial), empty if no node has an edge to another member's
-	Random    io.Reader   // of seeds (nil = crypto/rand)
+	Known     shard.BorderNodes // as the sites know it (Dial), empty if no node has an edge to another member's
+	Random    io.Reader         // of seeds (nil = crypto/rand)
 
 	next int // exchange
 	open int // the first for which a share is not late, as far as is known

@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // CrossEdges are those between nodes of different members, leaves or collecting sites. The collecting sites have them,
@@ -68,29 +69,22 @@ func (e *CrossEdges) digest() []byte {
 	return h.Sum(nil)
 }
 
-// BorderNodes are the member's nodes that have edges to nodes of other members: rows of the member's graph, and how
-// many such edges each has.
-type BorderNodes struct {
-	Rows   []int32
-	Degree []float32
-}
-
 // border is what one site knows of the edges of a run.
 type border struct {
 	*CrossEdges
 	owner []int32 // by node: the site that has it; −1: a leaf
 	own   []int32 // nodes of this site
-	edge  BorderNodes
+	edge  shard.BorderNodes
 }
 
 // Boundary returns the border nodes of a member whose nodes have those names.
-func (e *CrossEdges) Boundary(ids []string) BorderNodes {
+func (e *CrossEdges) Boundary(ids []string) shard.BorderNodes {
 	_, b := e.find(ids)
 	return b
 }
 
 // find returns the nodes with edges that are among ids, ascending, and where.
-func (e *CrossEdges) find(ids []string) (nodes []int32, b BorderNodes) {
+func (e *CrossEdges) find(ids []string) (nodes []int32, b shard.BorderNodes) {
 	rows := map[int32]int32{}
 	for row, id := range ids {
 		if i, is := e.index[id]; is {
@@ -171,7 +165,7 @@ func (b *border) described(nodes []int32) (text []byte) {
 
 // parseNodes returns where the nodes that a site has described are among a leaf's ids. A leaf of one node is that node,
 // whatever it calls it.
-func parseNodes(b []byte, ids []string) (of BorderNodes, err error) {
+func parseNodes(b []byte, ids []string) (of shard.BorderNodes, err error) {
 	rows := make(map[string]int32, len(ids))
 	for row, id := range ids {
 		rows[id] = int32(row)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/mat"
@@ -38,12 +39,12 @@ func TestGather(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := meetOver(t, sites, members-sites, members-sites, false, edges)
 		const away = 5 // sends nothing, and fetches
-		sums, boundaries := make([]mat.Dense, members), make([]leaf.BorderNodes, members)
+		sums, boundaries := make([]mat.Dense, members), make([]shard.BorderNodes, members)
 		var run sync.WaitGroup
 		for m := range members {
 			run.Go(func() {
 				var of interface {
-					Boundary() leaf.BorderNodes
+					Boundary() shard.BorderNodes
 					Gather(context.Context, comm.ReduceID, mat.Dense) (mat.Dense, error)
 				}
 				if m < sites {

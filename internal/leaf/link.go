@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
 // A message between a leaf and a site over a comm.Transport is cut into frames:
@@ -91,8 +92,8 @@ type TransportUplink struct {
 // Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not.
 // Where the agreement has edges it returns which of the leaf's nodes, whose names ids has, the sites know to have some.
 func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte,
-	ids []string) (*TransportUplink, BorderNodes, error) {
-	var known BorderNodes
+	ids []string) (*TransportUplink, shard.BorderNodes, error) {
+	var known shard.BorderNodes
 	if len(evidence) > MostEvidence {
 		return nil, known, fmt.Errorf("evidence must have at most %d bytes (got %d)", MostEvidence, len(evidence))
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 )
@@ -22,9 +23,9 @@ func (e exchange) row(node int32) []byte {
 }
 
 // Boundary returns this site's nodes that have edges to nodes of other members.
-func (s *Collector) Boundary() BorderNodes {
+func (s *Collector) Boundary() shard.BorderNodes {
 	if s.border == nil {
-		return BorderNodes{}
+		return shard.BorderNodes{}
 	}
 	return s.border.edge
 }
@@ -118,7 +119,7 @@ func opened(sum comm.Integers, like mat.Dense) (mat.Dense, error) {
 }
 
 // Boundary returns this leaf's nodes that have edges to nodes of other members.
-func (l *Contributor) Boundary() BorderNodes { return l.Known }
+func (l *Contributor) Boundary() shard.BorderNodes { return l.Known }
 
 // Gather is Collector.Gather at a leaf. What the sums lack is of leaves that were not there in time, as this one may
 // be.

@@ -31,6 +31,18 @@ type Ranks struct {
 	Loss float64         `json:"loss"` // mean binary cross-entropy
 }
 
+// RankedLinks is where links that were held out rank, as a process measured it.
+type RankedLinks struct {
+	Name string `json:"name,omitempty"` // of a relation or a site
+	Val  *Ranks `json:"val"`            // (nil = there are none)
+	Test *Ranks `json:"test"`
+	// the own links of a site, ranked by what it knows of neighbours
+	Common     *Ranks        `json:"common_neighbours,omitempty"`
+	AdamicAdar *Ranks        `json:"adamic_adar,omitempty"`
+	Relations  []RankedLinks `json:"relations,omitempty"` // of all sites, if there are several relations
+	Sites      []RankedLinks `json:"sites,omitempty"`     // of this process, by rank: of their nodes' links
+}
+
 // NewRanking returns a Ranking of no link. bins is the resolution of the area under the curve.
 func NewRanking(bins int) *Ranking {
 	return &Ranking{auc: NewAccumulator("auc", graph.Labels{Classes: 2, Class: []int32{}}, bins)}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/rng"
@@ -24,7 +25,7 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	cut, err := c.Rule(run.Plan.Seed).Cut(own)
+	cut, err := links.RuleOf(c, run.Plan.Seed).Cut(own)
 	if err != nil {
 		return nil, err
 	}

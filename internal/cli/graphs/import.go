@@ -14,13 +14,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
 	"github.com/heddle-gnn/heddle/internal/graph/dataset/ogb"
 	"github.com/heddle-gnn/heddle/internal/graph/dataset/typed"
 	"github.com/heddle-gnn/heddle/internal/graph/dgl"
 	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
 )
 
 // importing holds the flags of heddle import.

@@ -17,9 +17,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 func newInspect() *cobra.Command {
@@ -227,7 +227,7 @@ func inspectModel(w io.Writer, path string) error {
 		n, card.Dataset, card.Nodes, card.Peers, card.Method, card.Seed, card.Metric, cli.Measure(metric, card.Val),
 		cli.Measure(metric, card.Test))
 	if card.Privacy != nil {
-		var s dp.Statement
+		var s train.Privacy
 		if err := json.Unmarshal(card.Privacy, &s); err != nil {
 			return fmt.Errorf("%s: privacy of the card: %w", path, err)
 		}

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/checkpoint"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
 // inspectState describes the checkpoints of an interrupted run: those of all its peers, of one, or of

@@ -7,7 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // mixed are figures of so many classes, each of which is called the next at times.

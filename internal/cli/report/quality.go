@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/nn/eval"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // confusion is how often nodes of each class were given each class.

@@ -4,19 +4,18 @@ import (
 	"fmt"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
 // ranks is where links that were held out rank: of all, by relation and by site.
-func (r runPage) ranks(l *links.Ranked) Section {
+func (r runPage) ranks(l *eval.RankedLinks) Section {
 	t := cli.Table{Name: "Ranks", Head: []string{"links", "test ends", "test MRR", "hits@1", "hits@3", "hits@10",
 		"hits@50",
 		"AUC", "validation MRR"}}
 	metric := r.Result.Metric
 	var bars []Bar
 	figure := func(x float64) string { return fmt.Sprintf("%.4f", x) }
-	row := func(name string, of links.Ranked) {
+	row := func(name string, of eval.RankedLinks) {
 		cells := []any{name, "0", "–", "–", "–", "–", "–", "–", "–"}
 		if x := of.Test; x != nil {
 			cells[1], cells[2], cells[7] = x.Links, figure(x.MRR), figure(x.AUC)

@@ -14,15 +14,14 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/internal/svg"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
-	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/nn"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // sample is the run of two sites, of which training knows all.
@@ -129,9 +128,9 @@ func TestRanks(t *testing.T) {
 		return &eval.Ranks{Links: 40, MRR: mrr, Hits: map[int]float64{1: 0.21, 3: 0.32, 10: 0.43, 50: 0.54}, AUC: 0.91}
 	}
 	r.Result.Figures, r.Result.Metric, r.Result.Plan.Task.Kind, r.Result.Test = nil, "mrr", "links", 0.512
-	r.Result.Links = &links.Ranked{Val: of(0.45), Test: of(0.512),
-		Relations: []links.Ranked{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
-		Sites: []links.Ranked{{Name: "peer 0", Val: of(0.4), Test: of(0.477)},
+	r.Result.Links = &eval.RankedLinks{Val: of(0.45), Test: of(0.512),
+		Relations: []eval.RankedLinks{{Name: "takes", Val: of(0.4), Test: of(0.611)}, {Name: "sees"}},
+		Sites: []eval.RankedLinks{{Name: "peer 0", Val: of(0.4), Test: of(0.477)},
 			{Name: "peer 1", Val: of(0.3), Test: of(0.533)}}}
 	html := written(t, r)
 	for _, must := range []string{"Where held-out links rank", "MRR 0.512 among random pairs", "takes", "0.6110",

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
-	"github.com/heddle-gnn/heddle/internal/train/figures"
 	"github.com/heddle-gnn/heddle/plan"
+	"github.com/heddle-gnn/heddle/train/figures"
 )
 
 // fewCases is how many cases of a class there must be for figures of it to be more than chance.

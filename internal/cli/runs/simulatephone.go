@@ -23,7 +23,7 @@ type phone struct {
 	token  leaf.Token
 	key    rng.Key // of what is lost
 	takes  bool    // part in the run
-	known  leaf.BorderNodes
+	known  shard.BorderNodes
 	told   int // bytes in which a site describes its nodes that have edges
 
 	trainer *classmeans.Trainer

@@ -42,7 +42,7 @@ func (s *site) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, 
 }
 
 // Boundary implements classmeans.Neighbours.
-func (s *site) Boundary() leaf.BorderNodes { return s.collector.Boundary() }
+func (s *site) Boundary() shard.BorderNodes { return s.collector.Boundary() }
 
 // Gather implements classmeans.Neighbours: it notes how many numbers a row has.
 func (s *site) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {

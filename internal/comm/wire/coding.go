@@ -19,7 +19,7 @@ func (c coding) scaled() bool { return c.Values == "int8" || c.Values == "int4" 
 
 // valuesLen is the bytes of n values without scales.
 func (c coding) valuesLen(n int) int {
-	c.Columns = true // a row has no scale of its own then
+	c.Columns = true // rows have no scales then
 	return c.RowLen(n)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // PrivateEdges releases sums of neighbours' rows such that nobody who sees them can tell whether the graph
@@ -23,7 +24,7 @@ import (
 // releases with the same noise, or the mean of two with different noise, would reveal more than was accounted for.
 type PrivateEdges struct {
 	// Spend is called before the first release of a run (nil = not called). Its error prevents the release.
-	Spend func(Statement) error
+	Spend func(train.Privacy) error
 
 	guarantee Guarantee
 	releases  int
@@ -179,28 +180,10 @@ const (
 	runUnit  = "run"
 )
 
-// Statement describes a run's privacy in its result, its model card and its ledger.
-type Statement struct {
-	Unit      string  `json:"unit"` // "edge"
-	Epsilon   float64 `json:"epsilon"`
-	Delta     float64 `json:"delta"`
-	Mechanism string  `json:"mechanism"`
-	Releases  int     `json:"releases"`
-	Numbers   float64 `json:"numbers,omitempty"` // with unit "run": that rows had of a node, in all of them
-	Noise     float64 `json:"noise"`             // deviation of each number of a sum, of rows of length 1
-	Mu        float64 `json:"mu"`                // Spent
-}
-
-// String returns the statement in words.
-func (s Statement) String() string {
-	return fmt.Sprintf("%ss, ε %g at δ %g: %d %s of deviation %.3g, where a row has length 1", s.Unit, s.Epsilon,
-		s.Delta, s.Releases, s.Mechanism, s.Noise)
-}
-
 // Statement returns the statement of this mechanism. Its ε is the guaranteed one: the releases spend all of it except
 // rounding.
-func (e *PrivateEdges) Statement() Statement {
-	return Statement{Unit: edgeUnit, Epsilon: e.guarantee.Epsilon, Delta: e.guarantee.Delta,
+func (e *PrivateEdges) Statement() train.Privacy {
+	return train.Privacy{Unit: edgeUnit, Epsilon: e.guarantee.Epsilon, Delta: e.guarantee.Delta,
 		Mechanism: "sums over neighbours with discrete Gaussian noise", Releases: e.releases,
 		Noise: sigma / float64(e.bound), Mu: float64(e.Spent())}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 func edges(t *testing.T, g Guarantee, releases int) *PrivateEdges {
@@ -245,7 +246,7 @@ func TestReleaseIsDrawnOnce(t *testing.T) {
 	e := edges(t, Guarantee{4, 1e-5}, 2)
 	full := errors.New("spent")
 	calls := 0
-	e.Spend = func(s Statement) error {
+	e.Spend = func(s train.Privacy) error {
 		calls++
 		if s.Unit != "edge" || s.Epsilon != 4 || s.Releases != 2 || s.Noise < 1.5 {
 			t.Errorf("%+v", s)
@@ -285,7 +286,7 @@ func TestReleaseIsDrawnOnce(t *testing.T) {
 	}
 	resumed := edges(t, Guarantee{4, 1e-5}, 2)
 	resumed.secret[0] = 77
-	resumed.Spend = func(Statement) error { return errors.New("spent twice") }
+	resumed.Spend = func(train.Privacy) error { return errors.New("spent twice") }
 	resumed.Restore("one", one)
 	if back, err := resumed.Release("one", adj, ids(4), rows); err != nil || back.At(0, 0) != one.At(0, 0) {
 		t.Errorf("%v, %v", back.Data, err)
@@ -299,7 +300,7 @@ func TestReleaseIsDrawnOnce(t *testing.T) {
 func TestReleaseRefusesRows(t *testing.T) {
 	adj := adjacency(2, [][2]int{{0, 1}})
 	e := edges(t, Guarantee{1, 1e-5}, 1)
-	e.Spend = func(Statement) error { t.Error("spent"); return nil }
+	e.Spend = func(train.Privacy) error { t.Error("spent"); return nil }
 	b := float32(e.bound)
 	for _, row := range [][]float32{{b + 1, 0}, {b, 1}, {0.5, 0}, {float32(math.NaN()), 0},
 		{0, float32(math.Inf(-1))}} {

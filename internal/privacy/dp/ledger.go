@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/internal/chain"
 	"github.com/heddle-gnn/heddle/internal/disk"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Ledger is a file in which a site keeps what runs have spent of one data set, and the budget that they may spend
@@ -33,7 +34,7 @@ type ledgerEntry struct {
 	Time string `json:"time"` // RFC 3339, UTC, seconds
 	Data string `json:"data"`
 	Run  string `json:"run"` // what the site calls it: the fingerprint of its plan
-	Statement
+	train.Privacy
 	Prev string `json:"prev"` // SHA-256 of the line before, without its end; zeros for the first
 }
 
@@ -72,20 +73,20 @@ func (l Ledger) Spent() (sum LedgerSum, err error) {
 }
 
 // Afford returns a *spentError if the budget has less left than s spends.
-func (l Ledger) Afford(s Statement) error {
+func (l Ledger) Afford(s train.Privacy) error {
 	return l.open(func(_ *chain.File, spent LedgerSum) error { return l.affords(spent.Gaussian, s) })
 }
 
 // Spend adds an entry for s, which is on disk when Spend returns. The error is a *spentError if less is left of the
 // budget. After any error nothing may be released.
-func (l Ledger) Spend(s Statement, run string) error {
+func (l Ledger) Spend(s train.Privacy, run string) error {
 	return l.open(func(f *chain.File, spent LedgerSum) error {
 		if err := l.affords(spent.Gaussian, s); err != nil {
 			return err
 		}
 		err := f.Append(func(after chain.Head) ([]byte, error) {
 			e := ledgerEntry{Seq: after.Seq + 1, Time: time.Now().UTC().Format(time.RFC3339), Data: l.Data, Run: run,
-				Statement: s, Prev: after.Hash}
+				Privacy: s, Prev: after.Hash}
 			line, err := json.Marshal(e)
 			if err == nil {
 				_, err = parseEntry(line)
@@ -101,13 +102,13 @@ func (l Ledger) Spend(s Statement, run string) error {
 
 // Ran adds an entry for n runs that send rows, which have that many numbers of a node in all.
 func (l Ledger) Ran(n int, numbers float64, run string) error {
-	return l.Spend(Statement{Unit: runUnit, Releases: n, Numbers: numbers}, run)
+	return l.Spend(train.Privacy{Unit: runUnit, Releases: n, Numbers: numbers}, run)
 }
 
 // lockWait is how long a ledger is waited for that another process has.
 const lockWait = 30 * time.Second
 
-func (l Ledger) affords(spent Gaussian, s Statement) error {
+func (l Ledger) affords(spent Gaussian, s train.Privacy) error {
 	if l.Budget == (Guarantee{}) {
 		return nil
 	}

@@ -14,9 +14,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/chain"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/disk/disktest"
+	"github.com/heddle-gnn/heddle/train"
 )
 
-func statement(t *testing.T, epsilon float64) Statement {
+func statement(t *testing.T, epsilon float64) train.Privacy {
 	t.Helper()
 	return edges(t, Guarantee{epsilon, 1e-5}, 2).Statement()
 }

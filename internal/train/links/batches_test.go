@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/rng"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestBatches: each link that trains is of one step of an epoch, the same from both ends and over any number of peers;
@@ -25,7 +26,7 @@ func TestBatches(t *testing.T) {
 	stepOf := map[[2]int64]int{}
 	moved, all := 0, 0
 	for _, s := range append([]*shard.Shard{shard.Whole(g)}, three...) {
-		task, err := New(Config{HeldOut: [2]float64{0.1, 0.1}, Negatives: 1}, 4, s)
+		task, err := New(train.LinkTask{HeldOut: [2]float64{0.1, 0.1}, Negatives: 1}, 4, s)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 	"github.com/heddle-gnn/heddle/rng"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // TestKnownByHand: nodes 0 and 1 have the neighbours 2 and 3, of degrees 2 and 3. The site of 0 and 2 does not know the
@@ -54,7 +55,7 @@ func TestKnownByHand(t *testing.T) {
 // TestKnownHasNoTestLink: edges that are held out are no neighbours.
 func TestKnownHasNoTestLink(t *testing.T) {
 	g := graphtest.Communities(100, 5, 12, 0.5, rng.New(1))
-	task, err := New(Config{HeldOut: [2]float64{0.1, 0.2}, Negatives: 1}, 4, shard.Whole(g))
+	task, err := New(train.LinkTask{HeldOut: [2]float64{0.1, 0.2}, Negatives: 1}, 4, shard.Whole(g))
 	if err != nil {
 		t.Fatal(err)
 	}

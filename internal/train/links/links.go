@@ -23,61 +23,26 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Config lists which links are held out and what a model learns from.
-type Config struct {
-	Relations []string   `json:"relations,omitempty"` // as in graph/links.Rule
-	HeldOut   [2]float64 `json:"held_out"`            // fractions that validate and test, unless a time decides
-	Time      *Time      `json:"time,omitempty"`
-	Negatives int        `json:"negatives"`      // random pairs for each link of a step; at least 1
-	Near      bool       `json:"near,omitempty"` // pairs are among own nodes and the halo: no other rows are sent
-}
-
 // Rivals is how many random pairs a held-out link is ranked among.
 const Rivals = 100
 
 // HeldOut is the key of the random pairs that held-out links are ranked among.
 func HeldOut(seed uint64) rng.Key { return rng.New(seed).FoldString("pairs").FoldString("held out") }
 
-// Validate returns what is wrong with c, or nil.
-func (c Config) Validate() error {
-	v, t := c.HeldOut[0], c.HeldOut[1]
-	switch {
-	case !(v > 0 && t > 0 && v+t < 1):
-		return fmt.Errorf("link_holdout must be two fractions above 0, less than 1 together (got %g and %g)", v, t)
-	case c.Negatives < 1 || c.Negatives > 1000:
-		return fmt.Errorf("negatives must be 1 to 1000 (got %d)", c.Negatives)
-	}
-	return nil
-}
-
-// Check returns what of a trainer's configuration c does not fit, or nil; c may be nil.
-func (c *Config) Check(of train.Config) error {
-	var errs train.ConfigFaults
-	fault := errs.If
-	fault((c != nil) != (of.Spec.Decoder != nil), "links and a decoder must be given together (got %t and %t)",
-		c != nil, of.Spec.Decoder != nil)
-	if c != nil {
-		errs = append(errs, c.Validate())
-		fault(of.Inductive, "inductive must be false for the links task (got true): edges are held out, not nodes")
-		fault(of.Balanced, "balanced must be false for the links task (got true): links have no classes")
-	}
-	return errors.Join(errs...)
-}
-
-// Rule returns the rule that decides which links are held out.
-func (c Config) Rule(seed uint64) Rule {
+// RuleOf returns the rule that decides which links are held out.
+func RuleOf(c train.LinkTask, seed uint64) Rule {
 	return Rule{Seed: seed, Val: c.HeldOut[0], Test: c.HeldOut[1], Relations: c.Relations, Time: c.Time}
 }
 
 // Learner is one peer's part in learning links.
 type Learner struct {
-	config   Config
+	config   train.LinkTask
 	shard    *shard.Shard
 	cut      *Cut
 	seed     uint64
 	group    *comm.Group
 	sender   *train.Sender
-	dir      *train.Directory
+	dir      *Directory
 	seen     []int32 // [N] scratch of meet
 	boundary []map[int32]bool
 	drawer   *Drawer
@@ -98,8 +63,8 @@ type held struct {
 var ErrNone = errors.New("there must be links")
 
 // New returns the task of the peer that owns s.
-func New(c Config, seed uint64, s *shard.Shard) (*Learner, error) {
-	cut, err := c.Rule(seed).Cut(s)
+func New(c train.LinkTask, seed uint64, s *shard.Shard) (*Learner, error) {
+	cut, err := RuleOf(c, seed).Cut(s)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +75,7 @@ func New(c Config, seed uint64, s *shard.Shard) (*Learner, error) {
 func (t *Learner) Messages() *shard.Shard { return t.cut.Messages }
 
 // Owners returns who owns which node, after Begin.
-func (t *Learner) Owners() *train.Directory { return t.dir }
+func (t *Learner) Owners() *Directory { return t.dir }
 
 // count returns how many links of a split own nodes have: each link counts at both ends.
 func (t *Learner) count(split graph.Split) (n int64) {
@@ -157,7 +122,7 @@ func (t *Learner) learn(ctx context.Context) (err error) {
 	if t.shard.Types.Count() == 0 {
 		of = make([]uint8, t.shard.Owned)
 	}
-	if t.dir, err = train.LearnOwners(ctx, t.group, t.shard, of, max(t.shard.Types.Count(), 1)); err != nil {
+	if t.dir, err = LearnOwners(ctx, t.group, t.shard, of, max(t.shard.Types.Count(), 1)); err != nil {
 		return err
 	}
 	t.seen = make([]int32, len(t.dir.Peer))
@@ -174,7 +139,7 @@ func (t *Learner) learn(ctx context.Context) (err error) {
 			}
 		}
 	}
-	t.draw(func(id int64) bool { return t.dir.Peer[id] != train.Nobody && (!t.config.Near || near[id]) })
+	t.draw(func(id int64) bool { return t.dir.Peer[id] != Nobody && (!t.config.Near || near[id]) })
 	return nil
 }
 
@@ -187,7 +152,7 @@ func (t *Learner) draw(in func(id int64) bool) {
 // boundary nodes.
 func (t *Learner) learnHalo(ctx context.Context) error {
 	s := t.shard
-	t.dir = &train.Directory{Peer: slices.Repeat([]uint16{train.Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes),
+	t.dir = &Directory{Peer: slices.Repeat([]uint16{Nobody}, int(s.Nodes)), Local: make([]int32, s.Nodes),
 		Mark: make([]uint8, s.Nodes)}
 	types := make([]float32, len(s.Global))
 	if s.Types.Count() > 1 {
@@ -207,7 +172,7 @@ func (t *Learner) learnHalo(ctx context.Context) error {
 		t.dir.Peer[id], t.dir.Local[id], t.dir.Mark[id] = uint16(s.Rank), int32(j), uint8(kind)
 	}
 	t.seen = make([]int32, s.Nodes)
-	t.draw(func(id int64) bool { return t.dir.Peer[id] != train.Nobody })
+	t.draw(func(id int64) bool { return t.dir.Peer[id] != Nobody })
 	return nil
 }
 

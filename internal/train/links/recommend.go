@@ -13,19 +13,11 @@ import (
 // Wanted is an own node that gets new links under a relation of the decoder.
 type Wanted struct{ Node, Relation int32 }
 
-// NewLink is a link that the data of its node's owner lack.
-type NewLink struct {
-	Wanted
-	Other int64 // global ID
-	Owner int   // rank
-	Score float32
-}
-
 // Recommend returns the k best new links of each of wanted, in its order, best first, where z are own rows. The other
 // ends are all nodes, or near ones, of the types that links of the relation join at any peer. All peers call it, who
 // may want nothing.
-func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *comm.Group, sender *train.Sender,
-	r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]NewLink, error) {
+func Recommend(ctx context.Context, c train.LinkTask, s *shard.Shard, d *nn.Decoder, g *comm.Group,
+	sender *train.Sender, r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]shard.NewLink, error) {
 	c.HeldOut, c.Time = [2]float64{}, nil // all links are known
 	t, err := New(c, 0, s)
 	if err != nil {
@@ -70,7 +62,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *
 	if err != nil {
 		return nil, err
 	}
-	var found []NewLink
+	var found []shard.NewLink
 	for i, w := range wanted {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -82,7 +74,7 @@ func Recommend(ctx context.Context, c Config, s *shard.Shard, d *nn.Decoder, g *
 		scores := d.Scores(x, of)
 		for _, j := range nn.BestScores(scores, k) {
 			id := fresh[i][j]
-			found = append(found, NewLink{w, id, int(t.dir.Peer[id]), scores[j]})
+			found = append(found, shard.NewLink{w.Node, w.Relation, id, int(t.dir.Peer[id]), scores[j]})
 		}
 	}
 	return found, nil

@@ -8,15 +8,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/rng"
+	"github.com/heddle-gnn/heddle/train"
 )
 
 // Rule lists which edges are held out. Each pair of nodes is decided by itself, so that the fractions are met on
 // average.
 type Rule struct {
 	Seed      uint64
-	Val, Test float64  // fractions of the links; at least 0, less than 1 together
-	Relations []string // whose edges are links, each as NAME or NAME=REVERSE (empty = all, if edges have no types)
-	Time      *Time    // links are held out by time instead of Val and Test (nil = at random)
+	Val, Test float64         // fractions of the links; at least 0, less than 1 together
+	Relations []string        // as in train.LinkTask
+	Time      *train.LinkTime // links are held out by time instead of Val and Test (nil = at random)
 }
 
 // Link is an edge as the owner of one of its ends sees it.
@@ -148,7 +149,7 @@ func (r Rule) Cut(s *shard.Shard) (*Cut, error) {
 func (c *Cut) divide(r Rule, s *shard.Shard, g *graph.CSR, relation int) (keep []bool, err error) {
 	var at timePlace
 	if r.Time != nil {
-		if at, err = r.Time.in(s, c.Relations[relation]); err != nil {
+		if at, err = placeOf(r.Time, s, c.Relations[relation]); err != nil {
 			return nil, err
 		}
 	}

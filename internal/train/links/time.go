@@ -10,23 +10,16 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/train"
 )
-
-// Time splits links by a column of the edges: those before the first time train, those before the second validate, and
-// the others test. An edge whose time is missing trains.
-type Time struct {
-	Column string     `json:"column"` // its name, or its number from 0 where the columns of the edges have no names
-	Until  [2]float64 `json:"until"`  // numbers, or years since 2000
-	Dates  bool       `json:"dates,omitempty"`
-}
 
 // ParseTime reads COLUMN:T1:T2, with two numbers or dates such as 2024-03-31, T1 below T2. An empty text gives no time
 // split.
-func ParseTime(text string) (*Time, error) {
+func ParseTime(text string) (*train.LinkTime, error) {
 	if text == "" {
 		return nil, nil
 	}
-	t := &Time{}
+	t := &train.LinkTime{}
 	rest, second, _ := cutLast(text)
 	column, first, ok := cutLast(rest)
 	if ok = ok && column != ""; ok {
@@ -101,8 +94,8 @@ type timePlace struct {
 	until       [2]float32
 }
 
-// in finds the column of the edges of a relation, which is empty where edges have no types.
-func (t *Time) in(s *shard.Shard, relation string) (timePlace, error) {
+// placeOf finds the column of the edges of a relation, which is empty where edges have no types.
+func placeOf(t *train.LinkTime, s *shard.Shard, relation string) (timePlace, error) {
 	type table struct {
 		Columns []edgeColumn `json:"edge_columns"`
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // dealing gives each part what a section has of its own nodes, in the order of IDs, which is that

@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/heddle-gnn/heddle/internal/graph/section"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // findHalo finds the sources of part p and writes their global IDs in the shard's order:

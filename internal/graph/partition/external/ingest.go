@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
 )
 
 // WriteGraph writes g, which must be valid, as a file of kind graph.GraphKind.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/rng"
 )

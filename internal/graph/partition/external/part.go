@@ -10,8 +10,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/graph/shard"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
 )
 
 // part writes the file of part p from what was dealt to it, in the order of Shard.sections, and notes its line of the

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/heddle-gnn/heddle/internal/graph/section"
+	"github.com/heddle-gnn/heddle/graph/section"
 )
 
 // State is all that a run needs to go on as if it had not stopped. What the header and the names

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/internal/disk"
-	"github.com/heddle-gnn/heddle/internal/graph/section"
 )
 
 var run = Fingerprints{Config: [32]byte{1}, Model: [32]byte{2}, Shard: [32]byte{3}}
