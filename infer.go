@@ -123,7 +123,7 @@ func modelled(m *nn.Model, own *shard.Shard) error {
 // the plan's faults.
 func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card modelfile.Card, fault error,
 	do func(context.Context, infer.Config, *session.Session) error) (sent Traffic, err error) {
-	q, c, err := p.Inference(m, card)
+	q, c, err := disclosure.Inference(p, m, card)
 	if err != nil {
 		return sent, input(errors.Join(fault, err))
 	}

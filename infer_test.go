@@ -25,7 +25,7 @@ import (
 // together computes predictions by r's model at all peers of this process.
 func together(t *testing.T, r *Result, shards []*shard.Shard) ([]*infer.Answer, []comm.Counts) {
 	t.Helper()
-	_, config, err := r.Plan.Inference(r.Model, r.Card)
+	_, config, err := disclosure.Inference(r.Plan, r.Model, r.Card)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[stri
 		t.Fatal(err)
 	}
 	names, found := r.Model.Decoder.Spec.Relations, 0
-	_, config, err := p.Inference(r.Model, r.Card)
+	_, config, err := disclosure.Inference(p, r.Model, r.Card)
 	if err != nil {
 		t.Fatal(err)
 	}

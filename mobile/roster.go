@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
@@ -57,7 +58,7 @@ func (d *Device) admits(now time.Time) error {
 		return nil
 	}
 	if err == nil {
-		err = d.plan.Admitted(in.Body, now)
+		err = disclosure.Admitted(d.plan, in.Body, now)
 	}
 	if err != nil {
 		return fmt.Errorf("roster: %w", err)

@@ -36,7 +36,7 @@ func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	c = &classmeans.Config{Seed: p.Seed, Task: t.Kind.String(), Features: t.Features, Classes: t.Classes,
 		Metric: p.metric(t), RowNorm: p.rowNorm(t), Target: "labels", LeaveOut: "true", ClassRounds: 3, Hops: 4,
 		Random: 128, Shrink: 3, MinClass: p.Federation().MinClass, Lambdas: classmeans.Lambdas(), Exchange: Auto,
-		Sums: p.Federation().Sums, Rows: p.coding()}
+		Sums: p.Federation().Sums, Rows: p.Coding()}
 	c.ClassWeights, c.Balanced = p.classWeights(t, &faults{})
 	c.Positive = p.positive(t, &faults{})
 	if p.Federation().Sums == Auto {
@@ -47,6 +47,15 @@ func (p Plan) classColumns(t task) (c *classmeans.Config, why string) {
 	}
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
 	return c, ""
+}
+
+// ClassHops returns over how many hops the columns of classes are aggregated that layers see (0 = they see none),
+// whatever the data.
+func (p Plan) ClassHops() int {
+	if c, _ := p.classColumns(task{Classes: 2}); c != nil {
+		return c.Hops
+	}
+	return 0
 }
 
 // layoutOf returns the layout of c, nil if c is nil.

@@ -161,13 +161,16 @@ func (p Plan) closedFormConfig(t task) (classmeans.Config, error) {
 	}
 	c.ClassWeights, c.Balanced = q.classWeights(t, &errs)
 	c.Positive = q.positive(t, &errs)
-	c.Rows = q.coding()
+	c.Rows = q.Coding()
 	c.Rows.Columns = c.Rows.Values == "int8" || c.Rows.Values == "int4"
 	if err := errors.Join(append(errs, c.Validate())...); err != nil {
 		return classmeans.Config{}, err
 	}
 	return c, nil
 }
+
+// MetricOf returns the metric of a model that predicts k, whatever the data.
+func (p Plan) MetricOf(k graph.TargetKind) eval.Metric { return p.metric(task{Kind: k}) }
 
 func (p Plan) metric(t task) eval.Metric {
 	switch {
@@ -288,8 +291,8 @@ func (p *Plan) fill(config any) {
 	}
 }
 
-// coding is how the values of rows are sent. Its names are the settings' choices.
-func (p Plan) coding() (c comm.Coding) {
+// Coding is how the values of rows are sent. Its names are the settings' choices.
+func (p Plan) Coding() (c comm.Coding) {
 	if p.Rows != "float32" {
 		c.Values = p.Rows
 	}
@@ -352,7 +355,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 func (p Plan) train(c *train.Config, t task, errs *faults) {
 	c.ClassWeights, c.Balanced = p.classWeights(t, errs)
 	c.Positive = p.positive(t, errs)
-	c.Metric, c.Optimizer.Name, c.Rows = p.metric(t), p.Gradient().Solver, p.coding()
+	c.Metric, c.Optimizer.Name, c.Rows = p.metric(t), p.Gradient().Solver, p.Coding()
 }
 
 // endToEndConfig returns the configuration of training all layers of a model of t at once, or all

@@ -71,7 +71,7 @@ func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
 
 // OfModel returns what the site that owns own sends when the members of p compute predictions by a model together.
 func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*Disclosure, error) {
-	q, c, err := p.Inference(m, card)
+	q, c, err := Inference(p, m, card)
 	if err = errors.Join(err, infer.Fits(m, own)); err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func (d *Disclosure) PerStored(numbers float64) float64 {
 
 // Judge returns an error unless policy allows the plan.
 func (d *Disclosure) Judge(policy admission.Policy) error {
-	judged := d.Plan.Judged()
-	judged.Numbers = d.PerStored(d.Fresh)
-	return policy.Check(judged)
+	j := judged(d.Plan)
+	j.Numbers = d.PerStored(d.Fresh)
+	return policy.Check(j)
 }

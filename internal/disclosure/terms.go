@@ -92,10 +92,15 @@ func (r request) Approval() (comm.Approval, error) {
 	return of.Approval(), nil
 }
 
+// Admitted returns an error unless roster has the members.
+func (r request) Admitted(roster admission.Roster, now time.Time) error {
+	return Admitted(r.Plan, roster, now)
+}
+
 // Allowed returns an error unless policy allows the run.
 func (r request) Allowed(policy admission.Policy) error {
 	if r.sends == nil {
-		return r.Plan.Allowed(policy)
+		return policy.Check(judged(r.Plan))
 	}
 	of, err := r.sends()
 	if err != nil {

@@ -261,7 +261,7 @@ func (t *taking) agree(ctx context.Context) (err error) {
 		if a.Roster, err = admission.ReadFile[admission.Roster](g.Roster); err != nil {
 			return cli.Invalid(err)
 		}
-		if err := t.plan.Admitted(a.Roster.Body, time.Now()); err != nil {
+		if err := disclosure.Admitted(*t.plan, a.Roster.Body, time.Now()); err != nil {
 			return cli.Invalidf("%s: %w", g.Roster, err)
 		}
 	}

@@ -74,7 +74,8 @@ func Recommend(ctx context.Context, c train.LinkTask, s *shard.Shard, d *nn.Deco
 		scores := d.Scores(x, of)
 		for _, j := range nn.BestScores(scores, k) {
 			id := fresh[i][j]
-			found = append(found, shard.NewLink{w.Node, w.Relation, id, int(t.dir.Peer[id]), scores[j]})
+			found = append(found, shard.NewLink{Node: w.Node, Relation: w.Relation, Other: id,
+				Owner: int(t.dir.Peer[id]), Score: scores[j]})
 		}
 	}
 	return found, nil

@@ -1,4 +1,4 @@
-package plan
+package disclosure
 
 import (
 	"errors"
@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
-// id is a peer ID.
-const id = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
+// relayID is a peer ID.
+const relayID = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 
 // open is a policy that allows what a site may allow.
 func open() admission.Policy {
@@ -58,14 +59,14 @@ var judgements = []judgement{
 		func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
 	{"figures_by", "figures_by: age:40,65", "figures_by: age:40,65", "policy.figures_by",
 		func(p *admission.Policy) { p.FiguresBy = []string{"sex", "a"} }},
-	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + id + "]",
+	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + relayID + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + relayID + "]",
 		"roster.relays", nil},
 }
 
 // TestEveryRule: each rule that the tag of a setting names refuses a plan for this setting, and no other rule does.
 func TestEveryRule(t *testing.T) {
 	for _, c := range judgements {
-		s, _ := Lookup(read(t, c.plan, nil).Method, c.setting)
+		s, _ := plan.Lookup(read(t, c.plan).Method, c.setting)
 		if !slices.Contains(s.Rules, c.rule) {
 			t.Errorf("%s has rules %v, must have %s", c.setting, s.Rules, c.rule)
 		}
@@ -74,10 +75,12 @@ func TestEveryRule(t *testing.T) {
 			c.change(&policy)
 		}
 		judge := func(text string) (rules []string) {
-			p := *read(t, text, nil)
-			p.Members = make([]Member, 3)
-			err := errors.Join(p.Allowed(policy), roster.AllowsRelays(time.Now(), p.Relays, nil))
-			for line := range strings.Lines(errorText(err)) {
+			p := read(t, text)
+			err := errors.Join(policy.Check(judged(p)), roster.AllowsRelays(time.Now(), p.Relays, nil))
+			if err == nil {
+				return nil
+			}
+			for line := range strings.Lines(err.Error()) {
 				rule, _, _ := strings.Cut(line, ":")
 				rules = append(rules, rule)
 			}
@@ -98,7 +101,7 @@ func TestEveryRule(t *testing.T) {
 		}
 	}
 	tagged := []string{"policy.max_numbers", "policy.min_members"} // which no setting decides alone
-	for _, s := range Settings("") {
+	for _, s := range plan.Settings("") {
 		for _, rule := range s.Rules {
 			tagged = append(tagged, rule)
 			if !slices.ContainsFunc(judgements,
@@ -117,97 +120,17 @@ func TestEveryRule(t *testing.T) {
 	}
 }
 
-// TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is
-// suggested.
-func TestDeletedPrivacySettings(t *testing.T) {
-	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true", "least_in_sum: 3"} {
-		_, err := Read(sections(""+text), nil, nil)
-		name, _, _ := strings.Cut(text, ":")
-		if got := errorText(err); !strings.Contains(got, "unknown field \""+name+"\"") {
-			t.Errorf("%s: the error must be that the field is unknown (got %q)", text, got)
-		}
-	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// TestStrangeTexts: what a plan says is shown at terminals, so that all texts have the alphabet of the roster.
-func TestStrangeTexts(t *testing.T) {
-	member := func(name, address string) string {
-		return "members:\n- name: " + name + "\n  id: " + id + "\n  addresses: [" + address + "]\n"
-	}
-	const address = "/ip4/10.0.0.1/udp/4001/quic-v1"
-	read(t, member("north", address), nil)
-	for text, want := range map[string]string{
-		member(`"no\e[2Jrth"`,
-			address): `name must be 1 to 63 letters, digits and . _ - (got "no\x1b[2Jrth")`,
-		member(`"north (verified)"`, address):     "name must be",
-		member(strings.Repeat("n", 64), address):  "name must be",
-		member(id, address):                       "could be taken for that peer",
-		member("north", `"/ip4/1.2.3.4/tcp/1\r"`): "address must be a multiaddress",
-		strings.Replace(member("n", address), id, `"12\e[A"`,
-			1): `member 0: the ID must be one that heddle init prints (got "12\x1b[A")`,
-		"relays: [\"/ip4/1.2.3.4/tcp/1/p2p/\\u202e\"]\n": "relays must be printable ASCII",
-		"policy: \"\\e]0;x\\a\"\n":                       `policy must be printable ASCII (got "\x1b]0;x\a")`,
-		member("north", address) +
-			"- name: north\n  id: other\n": `members must have a name each (got "north" for number 0 and number 1)`,
-		"seed: 1\n# " + strings.Repeat("x", 65<<10) + "\n": "at most 65536 bytes",
-		"encoder: [&a [b, b], &b [*a, *a], &c [*b, *b]]\n": "must not have anchors",
-	} {
-		p, err := Read([]byte(text), nil, nil)
-		if err == nil {
-			err = p.Validate()
-		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.80q: %v, want %q", text, err, want)
-		}
-		if err != nil && strings.ContainsAny(err.Error(), "\x1b\a\r") {
-			t.Errorf("%.80q: the error has an escape: %q", text, err)
-		}
-	}
-}
-
-// TestAdmittedRelays: a plan leads over no relay that the roster does not list, not even in a member's address.
-func TestAdmittedRelays(t *testing.T) {
-	const relay = "/ip4/10.0.0.9/tcp/1"
-	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	r := admission.Roster{Federation: "x", Serial: 4, Members: []admission.Member{
-		{Name: "north", ID: id, Role: admission.Trainer, Expires: "2099-12-31"},
-		{Name: "post", ID: "12D3KooWpost", Role: admission.Relay, Expires: "2099-12-31", Addresses: []string{relay}}}}
-	for _, c := range []struct{ relay, address, want string }{
-		{"", "", ""},
-		{relay + "/p2p/12D3KooWpost", relay + "/p2p/12D3KooWpost/p2p-circuit", ""},
-		{relay + "/p2p/12D3KooWother", "", "roster.relays: relay " + relay +
-			"/p2p/12D3KooWother is not in serial 4 of x"},
-		{"/ip4/10.0.0.8/tcp/1/p2p/12D3KooWpost", "", "roster.relays: "},
-		{"", "/ip4/10.0.0.8/tcp/1/p2p/12D3KooWother/p2p-circuit",
-			"roster.relays: relay /ip4/10.0.0.8/tcp/1/p2p/12D3KooWother is not"},
-	} {
-		p := Plan{Members: []Member{{Name: "north", ID: id}}}
-		if c.relay != "" {
-			p.Relays = []string{c.relay}
-		}
-		if c.address != "" {
-			p.Members[0].Addresses = []string{c.address}
-		}
-		if err := p.Admitted(r, now); !strings.Contains(errorText(err), c.want) || (err == nil) != (c.want == "") {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-	for change, rule := range map[string]func(*Plan){
-		"roster.name":    func(p *Plan) { p.Members[0].Name = "sooth" },
-		"roster.unknown": func(p *Plan) { p.Members[0].ID = "12D3KooWother" },
-		"roster.role":    func(p *Plan) { p.Members[0].ID = "12D3KooWpost" },
-	} {
-		p := Plan{Members: []Member{{Name: "north", ID: id}}}
-		rule(&p)
-		if err := p.Admitted(r, now); !strings.HasPrefix(errorText(err), change+": ") {
-			t.Errorf("%v, must be by %s", err, change)
+// TestMembersInSum: a policy judges how many members' parts are added up before others see them.
+func TestMembersInSum(t *testing.T) {
+	for _, c := range []struct {
+		sums          string
+		members, want int
+	}{{"auto", 2, 2}, {"auto", 3, 3}, {"auto", 64, 64}, {"on", 2, 2}, {"off", 3, 1}, {"off", 651, 1}} {
+		p := plan.Defaults("", "")
+		p.Federation().SecureSums, p.Members = c.sums, make([]plan.Member, c.members)
+		if got := judged(p).InSum; got != c.want {
+			t.Errorf("secure_sums %s of %d members: a policy judges %d members in a sum, must be %d", c.sums,
+				c.members, got, c.want)
 		}
 	}
 }

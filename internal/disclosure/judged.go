@@ -1,4 +1,4 @@
-package plan
+package disclosure
 
 import (
 	"cmp"
@@ -8,16 +8,14 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Allowed returns an error unless policy allows p.
-func (p Plan) Allowed(policy admission.Policy) error { return policy.Check(p.Judged()) }
-
-// Judged returns what a site's policy checks of p. The number of values that rows store is not known.
-func (p Plan) Judged() admission.Plan {
+// judged returns what a site's policy checks of p. The number of values that rows store is not known.
+func judged(p plan.Plan) admission.Plan {
 	g := p.Gradient()
 	j := admission.Plan{Method: p.Method, Encoder: p.Encoder().String(),
-		LayerOutput: cmp.Or(p.LayerWise.LayerOutput, "hidden"), Rows: p.Rows, Layers: max(1, g.Layers), Hops: p.Hops(),
+		LayerOutput: cmp.Or(p.LayerWise.LayerOutput, "hidden"), Rows: p.Rows, Layers: max(1, g.Layers), Hops: max(p.Hops(), p.ClassHops()),
 		Rounds: g.Rounds, Members: len(p.Members), FiguresBy: p.FiguresBy}
 	m := p.ClassMeans
 	if m.Epsilon > 0 {
@@ -27,13 +25,10 @@ func (p Plan) Judged() admission.Plan {
 	if p.LayerWise.Encoder.Kind == "pca" {
 		j.Passes = p.LayerWise.PCAPasses
 	}
-	if c, _ := p.classColumns(task{Classes: 2}); c != nil { // whatever the data
-		j.Hops = max(j.Hops, c.Hops)
-	}
 	if j.InSum = j.Members; len(p.Members) > 2 && !p.Secure(len(p.Members)) {
 		j.InSum = 1
 	}
-	if p.Method == ClassMeans {
+	if p.Method == plan.ClassMeans {
 		// The plan does not say how many features there are: as many as have the most rounds.
 		j.Rounds = classmeans.Config{Features: math.MaxInt, ClassRounds: m.ClassRounds, Hops: m.Hops,
 			Epsilon: m.Epsilon}.MostRounds()
@@ -44,7 +39,7 @@ func (p Plan) Judged() admission.Plan {
 
 // Admitted returns a *Refusal for each member of p that r does not admit under this name, and for each relay that r
 // does not list.
-func (p Plan) Admitted(r admission.Roster, now time.Time) error {
+func Admitted(p plan.Plan, r admission.Roster, now time.Time) error {
 	var errs []error
 	for _, m := range p.Members {
 		listed, err := r.Admit(m.ID, now, admission.Trainer, admission.Coordinator)

@@ -1,4 +1,4 @@
-package plan
+package disclosure
 
 import (
 	"cmp"
@@ -13,12 +13,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo"
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// setting is what predictions need of the configuration of a model's trainer.
-type setting struct {
+// modelSetting is what predictions need of the configuration of a model's trainer.
+type modelSetting struct {
 	Seed      uint64      `json:"seed"`
 	Rows      comm.Coding `json:"rows"`
 	Exchange  string      `json:"exchange"`
@@ -28,7 +29,7 @@ type setting struct {
 }
 
 // draw returns which nodes validated in training if none were marked for it.
-func (s setting) draw(layerwise bool) train.Draw {
+func (s modelSetting) draw(layerwise bool) train.Draw {
 	c := retexo.Config{KeepLast: s.KeepLast}
 	c.Seed, c.Rounds, c.EvalEvery = s.Seed, s.Rounds, s.EvalEvery
 	if layerwise {
@@ -40,61 +41,62 @@ func (s setting) draw(layerwise bool) train.Draw {
 // Inference returns how the members of p compute predictions by m together, and p with the settings for that: what the
 // policy of a site judges. Rows are sent in the format of training, which the model's card records, so that predictions
 // are the run's; if the card does not record it, p's format is used. Members, secure sums, relays and timeouts are p's.
-func (p Plan) Inference(m *nn.Model, card modelfile.Card) (Plan, infer.Config, error) {
-	var setting setting
-	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.coding(),
-		cmp.Or(p.Federation().Exchange, p.FullBatch.Exchange, Auto)
-	var errs faults
+func Inference(p plan.Plan, m *nn.Model, card modelfile.Card) (plan.Plan, infer.Config, error) {
+	var setting modelSetting
+	setting.Seed, setting.Rows, setting.Exchange = p.Seed, p.Coding(),
+		cmp.Or(p.Federation().Exchange, p.FullBatch.Exchange, plan.Auto)
+	var errs []error
 	if card.Setting != nil {
 		setting.Rows = comm.Coding{}
 		if err := json.Unmarshal(card.Setting, &setting); err != nil {
 			return p, infer.Config{}, fmt.Errorf("the model's setting: %w", err)
 		}
 	}
-	layerwise := card.Method == ClassMeans || card.Method == LayerWise
+	layerwise := card.Method == plan.ClassMeans || card.Method == plan.LayerWise
 	errs = append(errs, setting.Rows.Validate())
 	if !slices.Contains(train.Exchanges, setting.Exchange) {
-		errs.add("the model's exchange must be one of %q (got %q)", train.Exchanges, setting.Exchange)
+		errs = append(errs, fmt.Errorf("the model's exchange must be one of %q (got %q)", train.Exchanges,
+			setting.Exchange))
 	}
 	c := infer.Config{Draw: setting.draw(layerwise), Rows: setting.Rows, Exchange: setting.Exchange,
 		Layerwise: layerwise, Metric: eval.Metric(card.Metric),
 		Calibration: card.Calibration(), Cuts: card.Cuts(), Ordered: card.Ordered, First: card.First()}
 	if card.Metric == "" {
-		c.Metric = p.metric(task{Kind: m.Spec.Kind()})
+		c.Metric = p.MetricOf(m.Spec.Kind())
 	}
 	errs = append(errs, c.Metric.Validate())
-	method := FullBatch
+	method := plan.FullBatch
 	switch {
 	case m.Spec.Closed != nil:
-		method = ClassMeans
+		method = plan.ClassMeans
 	case c.Layerwise:
-		method = LayerWise
+		method = plan.LayerWise
 	}
-	q := p.judgedBy(method, c.Exchange, m.Spec)
+	q := judgedBy(p, method, c.Exchange, m.Spec)
 	q.Rows, q.Compress = cmp.Or(setting.Rows.Values, "float32"), cmp.Or(setting.Rows.Compress, "none")
 	return q, c, errors.Join(errs...)
 }
 
 // judgedBy returns p with those settings that a policy judges as a model of s has them, for this method and exchange.
-func (p Plan) judgedBy(method, exchange string, s nn.Spec) Plan {
-	q, usual := p, Defaults(method, "")
+func judgedBy(p plan.Plan, method, exchange string, s nn.Spec) plan.Plan {
+	q, usual := p, plan.Defaults(method, "")
 	q.ClassMeans, q.LayerWise, q.FullBatch, q.MiniBatch = usual.ClassMeans, usual.LayerWise, usual.FullBatch,
 		usual.MiniBatch
 	q.Method, q.Runs = method, 1
-	q.Federation().SecureSums, q.Federation().Exchange = cmp.Or(p.Federation().SecureSums, Auto), exchange
+	q.Federation().SecureSums, q.Federation().Exchange = cmp.Or(p.Federation().SecureSums, plan.Auto), exchange
 	if s.Closed != nil {
 		q.ClassMeans.Hops, q.ClassMeans.ClassRounds = s.Closed.Hops, s.Closed.Rounds
 		q.ClassMeans.LeaveOneOut = strconv.FormatBool(s.Closed.LeaveOut)
 		return q
 	}
-	encoder := Encoder{Kind: s.Encoder.Kind}
+	encoder := plan.Encoder{Kind: s.Encoder.Kind}
 	switch encoder.Kind {
 	case "pca":
 		encoder.K, encoder.Classes = s.Encoder.Components(s.Classes), s.Encoder.Classes != nil
 	case "sign":
 		encoder.Kind = "raw"
 	}
-	if method == LayerWise {
+	if method == plan.LayerWise {
 		q.LayerWise.Encoder, q.LayerWise.LayerOutput, q.LayerWise.PCAPasses = encoder, string(s.LayerOutput), 0
 	} else {
 		q.FullBatch.Encoder, q.FullBatch.Exchange = encoder, exchange
