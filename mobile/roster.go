@@ -58,7 +58,7 @@ func (d *Device) admits(now time.Time) error {
 		return nil
 	}
 	if err == nil {
-		err = disclosure.Admitted(d.plan, in.Body, now)
+		err = disclosure.Admitted(*d.plan, in.Body, now)
 	}
 	if err != nil {
 		return fmt.Errorf("roster: %w", err)

@@ -3,9 +3,6 @@ package plan
 import (
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/heddle-gnn/heddle/internal/admission"
 )
 
 // id is a peer ID.
@@ -62,46 +59,6 @@ func TestStrangeTexts(t *testing.T) {
 		}
 		if err != nil && strings.ContainsAny(err.Error(), "\x1b\a\r") {
 			t.Errorf("%.80q: the error has an escape: %q", text, err)
-		}
-	}
-}
-
-// TestAdmittedRelays: a plan leads over no relay that the roster does not list, not even in a member's address.
-func TestAdmittedRelays(t *testing.T) {
-	const relay = "/ip4/10.0.0.9/tcp/1"
-	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	r := admission.Roster{Federation: "x", Serial: 4, Members: []admission.Member{
-		{Name: "north", ID: id, Role: admission.Trainer, Expires: "2099-12-31"},
-		{Name: "post", ID: "12D3KooWpost", Role: admission.Relay, Expires: "2099-12-31", Addresses: []string{relay}}}}
-	for _, c := range []struct{ relay, address, want string }{
-		{"", "", ""},
-		{relay + "/p2p/12D3KooWpost", relay + "/p2p/12D3KooWpost/p2p-circuit", ""},
-		{relay + "/p2p/12D3KooWother", "", "roster.relays: relay " + relay +
-			"/p2p/12D3KooWother is not in serial 4 of x"},
-		{"/ip4/10.0.0.8/tcp/1/p2p/12D3KooWpost", "", "roster.relays: "},
-		{"", "/ip4/10.0.0.8/tcp/1/p2p/12D3KooWother/p2p-circuit",
-			"roster.relays: relay /ip4/10.0.0.8/tcp/1/p2p/12D3KooWother is not"},
-	} {
-		p := Plan{Members: []Member{{Name: "north", ID: id}}}
-		if c.relay != "" {
-			p.Relays = []string{c.relay}
-		}
-		if c.address != "" {
-			p.Members[0].Addresses = []string{c.address}
-		}
-		if err := p.Admitted(r, now); !strings.Contains(errorText(err), c.want) || (err == nil) != (c.want == "") {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-	for change, rule := range map[string]func(*Plan){
-		"roster.name":    func(p *Plan) { p.Members[0].Name = "sooth" },
-		"roster.unknown": func(p *Plan) { p.Members[0].ID = "12D3KooWother" },
-		"roster.role":    func(p *Plan) { p.Members[0].ID = "12D3KooWpost" },
-	} {
-		p := Plan{Members: []Member{{Name: "north", ID: id}}}
-		rule(&p)
-		if err := p.Admitted(r, now); !strings.HasPrefix(errorText(err), change+": ") {
-			t.Errorf("%v, must be by %s", err, change)
 		}
 	}
 }

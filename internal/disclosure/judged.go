@@ -15,8 +15,8 @@ import (
 func judged(p plan.Plan) admission.Plan {
 	g := p.Gradient()
 	j := admission.Plan{Method: p.Method, Encoder: p.Encoder().String(),
-		LayerOutput: cmp.Or(p.LayerWise.LayerOutput, "hidden"), Rows: p.Rows, Layers: max(1, g.Layers), Hops: max(p.Hops(), p.ClassHops()),
-		Rounds: g.Rounds, Members: len(p.Members), FiguresBy: p.FiguresBy}
+		LayerOutput: cmp.Or(p.LayerWise.LayerOutput, "hidden"), Rows: p.Rows, Layers: max(1, g.Layers),
+		Hops: max(p.Hops(), p.ClassHops()), Rounds: g.Rounds, Members: len(p.Members), FiguresBy: p.FiguresBy}
 	m := p.ClassMeans
 	if m.Epsilon > 0 {
 		j.Rows = "float32" // whatever is set: whole numbers

@@ -2,6 +2,7 @@ package disclosure
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// relayID is a peer ID.
-const relayID = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
+// memberID is a peer ID.
+const memberID = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 
 // open is a policy that allows what a site may allow.
 func open() admission.Policy {
@@ -59,8 +60,8 @@ var judgements = []judgement{
 		func(p *admission.Policy) { p.MaxDelta = 1e-5 }},
 	{"figures_by", "figures_by: age:40,65", "figures_by: age:40,65", "policy.figures_by",
 		func(p *admission.Policy) { p.FiguresBy = []string{"sex", "a"} }},
-	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + relayID + "]", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + relayID + "]",
-		"roster.relays", nil},
+	{"relays", "relays: [/ip4/10.0.0.9/tcp/1/p2p/" + memberID + "]",
+		"relays: [/ip4/10.0.0.9/tcp/1/p2p/" + memberID + "]", "roster.relays", nil},
 }
 
 // TestEveryRule: each rule that the tag of a setting names refuses a plan for this setting, and no other rule does.
@@ -131,6 +132,46 @@ func TestMembersInSum(t *testing.T) {
 		if got := judged(p).InSum; got != c.want {
 			t.Errorf("secure_sums %s of %d members: a policy judges %d members in a sum, must be %d", c.sums,
 				c.members, got, c.want)
+		}
+	}
+}
+
+// TestAdmittedRelays: a plan leads over no relay that the roster does not list, not even in a member's address.
+func TestAdmittedRelays(t *testing.T) {
+	const relay = "/ip4/10.0.0.9/tcp/1"
+	now := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	r := admission.Roster{Federation: "x", Serial: 4, Members: []admission.Member{
+		{Name: "north", ID: memberID, Role: admission.Trainer, Expires: "2099-12-31"},
+		{Name: "post", ID: "12D3KooWpost", Role: admission.Relay, Expires: "2099-12-31", Addresses: []string{relay}}}}
+	for _, c := range []struct{ relay, address, want string }{
+		{"", "", ""},
+		{relay + "/p2p/12D3KooWpost", relay + "/p2p/12D3KooWpost/p2p-circuit", ""},
+		{relay + "/p2p/12D3KooWother", "", "roster.relays: relay " + relay +
+			"/p2p/12D3KooWother is not in serial 4 of x"},
+		{"/ip4/10.0.0.8/tcp/1/p2p/12D3KooWpost", "", "roster.relays: "},
+		{"", "/ip4/10.0.0.8/tcp/1/p2p/12D3KooWother/p2p-circuit",
+			"roster.relays: relay /ip4/10.0.0.8/tcp/1/p2p/12D3KooWother is not"},
+	} {
+		p := plan.Plan{Members: []plan.Member{{Name: "north", ID: memberID}}}
+		if c.relay != "" {
+			p.Relays = []string{c.relay}
+		}
+		if c.address != "" {
+			p.Members[0].Addresses = []string{c.address}
+		}
+		if err := Admitted(p, r, now); !strings.Contains(fmt.Sprint(err), c.want) || (err == nil) != (c.want == "") {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for change, rule := range map[string]func(*plan.Plan){
+		"roster.name":    func(p *plan.Plan) { p.Members[0].Name = "sooth" },
+		"roster.unknown": func(p *plan.Plan) { p.Members[0].ID = "12D3KooWother" },
+		"roster.role":    func(p *plan.Plan) { p.Members[0].ID = "12D3KooWpost" },
+	} {
+		p := plan.Plan{Members: []plan.Member{{Name: "north", ID: memberID}}}
+		rule(&p)
+		if err := Admitted(p, r, now); !strings.HasPrefix(fmt.Sprint(err), change+": ") {
+			t.Errorf("%v, must be by %s", err, change)
 		}
 	}
 }

@@ -173,7 +173,7 @@ func (k *checking) judge(p *page, now time.Time) error {
 		err = cli.Invalid(err)
 	default:
 		by := fmt.Sprintf("serial %d of %s", held.Body.Serial, held.Body.Federation)
-		err = say("roster", by, by+" lists all members, and all relays", disclosure.Admitted(*k.read, held.Body, now))
+		err = say("roster", by, by+" lists all members, and all relays", disclosure.Admitted(k.read, held.Body, now))
 	}
 	return errors.Join(refused, err)
 }
