@@ -11,10 +11,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
-	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/session"
@@ -30,8 +30,8 @@ type Site struct {
 	Network  session.Network   // how it reaches the others (zero = over libp2p, at the plan's addresses)
 	Wait     time.Duration     // how long to wait for all peers at the start (0 = 10 minutes)
 	Rejoin   time.Duration     // how long to wait for failed peers (0 = a failure ends the run)
-	Gate     session.Gate      // files that decide whether it takes part, and its logs (zero = anything goes)
-	Phones   *p2p.LeafService  // for leaves whose shares this site collects (nil = it collects none)
+	Gate     gate.Files        // files that decide whether it takes part, and its logs (zero = anything goes)
+	Phones   *gate.Phones      // for leaves whose shares this site collects (nil = it collects none)
 	Init     *Initial          // what training starts from; nil unless the plan's Init names it
 	Embed    bool              // whether the result has hidden rows
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -92,7 +93,7 @@ type Local struct {
 	OnEvent func(Event)    // receives the events of peer 0, one at a time, and the run waits meanwhile; may be nil
 	// Last is asked after a round's event whether it is the last, of its layer if layers have rounds; may be nil.
 	Last   func() bool
-	Ledger session.Ledger // of what runs spent of the shards' edges; without Path none is kept
+	Ledger gate.Ledger // of what runs spent of the shards' edges; without Path none is kept
 }
 
 // Train trains with a peer for each shard. Peer r keeps its checkpoints in directory peer-r of

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
@@ -80,9 +81,9 @@ func federate(
 	leaves := len(parts) - sites
 	net := netsim.New(len(parts), netsim.Config{Links: netsim.Table{All: netsim.Model{Latency: time.Millisecond}}})
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: leaves, Edges: edges != nil}
-	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "all", Most: leaves}}, Edges: edges,
-		Attest: func(_ context.Context, who leaf.Token, _ []byte) (leaf.Admission, error) {
-			return leaf.Admission{Cohort: "all", Nodes: names(parts[binary.LittleEndian.Uint32(who[:])])}, nil
+	rules := leaf.Rules{Cohorts: []gate.Cohort{{Name: "all", Most: leaves}}, Edges: edges,
+		Attest: func(_ context.Context, who [16]byte, _ []byte) (gate.Admission, error) {
+			return gate.Admission{Cohort: "all", Nodes: names(parts[binary.LittleEndian.Uint32(who[:])])}, nil
 		}}
 	all = make([]*Trainer, len(parts))
 	exchanges := make([]sizes, len(parts))

@@ -19,6 +19,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/mat"
@@ -359,7 +360,7 @@ func (d *Device) session(r *run) error {
 	}
 	site := heddle.Site{Identity: d.id, Wait: d.config.wait, Rejoin: d.config.wait, OnModel: d.keep,
 		Network: session.Network{Listen: d.config.listen, LAN: d.config.lan, Interfaces: at},
-		Gate:    session.Gate{Evidence: d.config.evidence}, OnEvent: func(e heddle.Event) { d.heard(r, e) }}
+		Gate:    gate.Files{Evidence: d.config.evidence}, OnEvent: func(e heddle.Event) { d.heard(r, e) }}
 	if d.config.lan && len(site.Network.Listen) == 0 {
 		site.Network.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}
 	}

@@ -13,12 +13,11 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/infer"
-	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
-	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -27,7 +26,7 @@ type sites struct {
 	plan   []byte
 	parsed heddle.Plan
 	keys   []identity.Identity
-	rules  leaf.Rules
+	phones gate.Phones
 	stores map[string]*memory // by directory of a phone, as a key outlives its process
 
 	dies  string       // event at which the first site is killed, and begun again as in another process; empty: never
@@ -39,7 +38,8 @@ type sites struct {
 func newSites(t *testing.T, phones int, settings string) *sites {
 	t.Helper()
 	s := &sites{stores: map[string]*memory{},
-		rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}}, Attest: invited}}
+		phones: gate.Phones{Stay: patience, Cohorts: []gate.Cohort{{Name: "phones", Most: phones + 2, Rate: 100}},
+			Attest: invited}}
 	text := fmt.Sprintf("phone_when: always\nclass_means: {phones: %d, experimental: {class_rounds: 2, least_leaves: "+
 		"2%s}}\nmembers:\n", phones, settings)
 	for r := range 2 {
@@ -69,11 +69,11 @@ func newSites(t *testing.T, phones int, settings string) *sites {
 }
 
 // invited admits who shows an invitation.
-func invited(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
+func invited(_ context.Context, _ [16]byte, evidence []byte) (gate.Admission, error) {
 	if string(evidence) != "invited" {
-		return leaf.Admission{}, errors.New("no invitation")
+		return gate.Admission{}, errors.New("no invitation")
 	}
-	return leaf.Admission{Cohort: "phones"}, nil
+	return gate.Admission{Cohort: "phones"}, nil
 }
 
 // train runs both sites in the background, and returns what they end with.
@@ -92,7 +92,7 @@ func (s *sites) train(t *testing.T) (models func() []*nn.Model) {
 		}
 		dir := t.TempDir()
 		site := heddle.Site{Identity: id, Wait: patience, Rejoin: patience,
-			Phones: &p2p.LeafService{Stay: patience, Rules: s.rules}}
+			Phones: &s.phones}
 		all.Go(func() {
 			process, kill := context.WithCancel(ctx)
 			defer kill()
@@ -286,12 +286,9 @@ func TestOneNode(t *testing.T) {
 			edges = append(edges, [2]string{me, fmt.Sprintf("person %d of site %d", 10*p+20*k+p%2, k%2)})
 		}
 	}
-	var err error
-	if s.rules.Edges, err = leaf.NewEdges(edges); err != nil {
-		t.Fatal(err)
-	}
-	s.rules.Attest = func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
-		return leaf.Admission{Cohort: "phones", Nodes: []string{"phone " + string(evidence)}}, nil
+	s.phones.Edges = edges
+	s.phones.Attest = func(_ context.Context, _ [16]byte, evidence []byte) (gate.Admission, error) {
+		return gate.Admission{Cohort: "phones", Nodes: []string{"phone " + string(evidence)}}, nil
 	}
 	models := s.train(t)
 	node := func() *Graph {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
@@ -26,7 +27,7 @@ import (
 type keeper struct {
 	Policy *admission.Policy // (nil = anything goes)
 
-	gate    Gate
+	gate    gate.Files
 	terms   Terms
 	network Network
 	roster  admission.Roster          // if there is a policy

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/checkpoint"
@@ -35,8 +35,9 @@ const leafTimeout = 2 * time.Minute
 
 // phoneSums are the sums of sites and phones, at one site.
 type phoneSums struct {
-	p2p.LeafService
+	gate.Phones
 	*leaf.Collector // of the present connection
+	rules           leaf.Rules
 	terms           Terms
 	network         node.Config   // how phones reach this site
 	ids             []string      // of own nodes
@@ -46,8 +47,8 @@ type phoneSums struct {
 	secure func(context.Context, *comm.Group) (comm.Reducer, error)
 	note   func(train.Event)
 
-	sites  comm.Reducer    // the sums of the sites only
-	server *p2p.LeafServer // nil at a site that collects no shares
+	sites  comm.Reducer     // the sums of the sites only
+	server *node.LeafServer // nil at a site that collects no shares
 }
 
 // OfSites returns the reducer that sums only the sites' own parts, without phones'.
@@ -81,13 +82,15 @@ func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	if s.Phones == nil {
 		return c, nil
 	}
-	c.LeafService = *s.Phones
+	c.Phones = *s.Phones
 	if c.Listen == nil {
 		c.Listen = t.Phones.Addresses[t.Rank]
 	}
 	c.network = node.Config{Identity: s.Identity, Listen: c.Listen, Transport: t.Carrier,
 		MaxPeers: min(t.Phones.Most, node.MostPeers), PeerTimeout: leafTimeout}
-	return c, train.Input(errors.Join(c.Rules.Validate(), c.network.Validate()))
+	var err error
+	c.rules, err = leaf.RulesOf(c.Phones)
+	return c, train.Input(errors.Join(err, c.network.Validate()))
 }
 
 // Reduce implements comm.Reducer. It informs phones at once of a connection that has failed.
@@ -135,7 +138,7 @@ func (c *phoneSums) beginSums(ctx context.Context, g *comm.Group) (comm.Reducer,
 	until := func(context.Context, int) error { return nil }
 	agreed := c.terms.Phones.Agreement
 	if c.terms.Rank < agreed.Sites {
-		if intake, err = leaf.NewIntake(agreed, c.terms.Rank, c.Rules); err != nil {
+		if intake, err = leaf.NewIntake(agreed, c.terms.Rank, c.rules); err != nil {
 			return nil, train.Input(err)
 		}
 		closes := intake.Quorum(c.terms.Phones.Quorum, c.terms.Phones.Wait)
@@ -160,7 +163,7 @@ func (c *phoneSums) beginSums(ctx context.Context, g *comm.Group) (comm.Reducer,
 		}
 	}
 	if intake != nil {
-		if c.server, err = p2p.ServeLeaves(c.network, c.Collector); err != nil {
+		if c.server, err = node.ServeLeaves(c.network, c.Collector); err != nil {
 			return nil, err
 		}
 	}
@@ -247,7 +250,7 @@ func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
 		m.Addrs = p.terms.Phones.Addresses[r]
 		roster.Members, members = append(roster.Members, m), append(members, r)
 	}
-	sites, err := p2p.DialLeaf(ctx, node.Config{Identity: id, Transport: p.terms.Carrier, MaxPeers: agreed.Sites,
+	sites, err := node.DialLeaf(ctx, node.Config{Identity: id, Transport: p.terms.Carrier, MaxPeers: agreed.Sites,
 		PeerTimeout: leafTimeout, Interfaces: p.Network.Interfaces}, roster)
 	if err != nil {
 		return nil, err

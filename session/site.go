@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
@@ -31,8 +31,8 @@ type Site struct {
 	Network  Network           // how it reaches the others (zero = over libp2p, at the plan's addresses)
 	Wait     time.Duration     // how long to wait for all peers at the start (0 = DefaultWait)
 	Rejoin   time.Duration     // how long to wait for failed peers (0 = a failure ends the run)
-	Gate     Gate
-	Phones   *p2p.LeafService  // for leaves whose shares this site collects (nil = it collects none)
+	Gate     gate.Files
+	Phones   *gate.Phones      // for leaves whose shares this site collects (nil = it collects none)
 	OnEvent  func(train.Event) // receives the events one at a time, and delays the run while it takes; may be nil
 }
 
@@ -60,36 +60,6 @@ type Network struct {
 	// members before any data. That each rank is the member that the plan lists, and that nobody else reads the frames,
 	// is up to the program. The policy's ReceiveLimit does not apply.
 	Transport func(ctx context.Context, rank, size int) (comm.Transport, error)
-}
-
-// Ledger is a log file of what runs spent of the privacy of a site's edges.
-type Ledger struct {
-	Path           string  // (empty = none is kept)
-	Epsilon, Delta float64 // that all runs together must keep (0 = no limit)
-}
-
-// Gate names the files that decide whether a site takes part in a run. Roster, Policy and Approval are given together
-// or not at all.
-type Gate struct {
-	Ledger     Ledger // of what runs spend
-	Evidence   []byte // what a phone shows the sites to be admitted; at most 4 KiB
-	Roster     string // file of the federation's roster: peers that it does not list are refused
-	Trusted    string // file of the roster in force at this site
-	TrustedDir string // if Trusted is empty, directory with such a file for each federation
-	Policy     string // file of the site's policy: what it does not allow is refused
-	Approval   string // file of the site's approval of the plan
-	PlanText   []byte // the plan file, which approval and audit log name by its hash
-	Audit      string // file of the log of runs and of what left this site (empty = none is kept)
-}
-
-// InForce returns the path of the roster of a federation that is in force at this site.
-func (g Gate) InForce(federation string) string {
-	return cmp.Or(g.Trusted, filepath.Join(g.TrustedDir, federation+".json"))
-}
-
-// Runs returns the path of the ledger of the runs, of all federations, that sent rows of own's table.
-func (g Gate) Runs(own *shard.Shard) string {
-	return filepath.Join(cmp.Or(g.TrustedDir, filepath.Dir(g.Trusted)), "runs-"+shard.Edges(own)[:16]+".jsonl")
 }
 
 // Terms are what the members of a run agree on about their sessions, and this member's place among them.
@@ -255,7 +225,7 @@ func (n Network) connect(ctx context.Context, t Terms) (comm.Transport, error) {
 // Spending returns what records in l what a run by t spends of parts, nil if nothing does. A run that l cannot afford
 // is refused now, unless it continues from checkpoints: then it may have spent already, and is refused later if it has
 // not.
-func (t Terms) Spending(of Ledger, continues bool, parts ...*shard.Shard) (func(train.Privacy) error, error) {
+func (t Terms) Spending(of gate.Ledger, continues bool, parts ...*shard.Shard) (func(train.Privacy) error, error) {
 	l := dp.Ledger{Path: of.Path, Budget: dp.Guarantee{Epsilon: of.Epsilon, Delta: of.Delta}}
 	switch {
 	case l.Path == "" && l.Budget != (dp.Guarantee{}):

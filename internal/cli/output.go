@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/figures"
 )
@@ -266,7 +266,7 @@ func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) erro
 }
 
 // PrintAll prints all runs, the figures of o and what they spent.
-func (out Output) PrintAll(w io.Writer, o *heddle.Result, shards []*shard.Shard, l session.Ledger) error {
+func (out Output) PrintAll(w io.Writer, o *heddle.Result, shards []*shard.Shard, l gate.Ledger) error {
 	if t := RunsTable(o.Metric, out.Runs); t != nil {
 		t.Print(w)
 		fmt.Fprintln(w, "the model and what follows are of the run that validates best")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
@@ -20,7 +21,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
@@ -148,13 +148,13 @@ func (s *SiteFlags) SitAs(w *Watch, identify func(*heddle.Plan) (identity.Identi
 }
 
 // BindLedger adds the flags of what runs may spend of a data set's privacy.
-func BindLedger(f *pflag.FlagSet, l *session.Ledger) {
+func BindLedger(f *pflag.FlagSet, l *gate.Ledger) {
 	f.StringVar(&l.Path, "privacy-ledger", "", "log file of the privacy that runs spent on this data set")
 	f.TextVar((*budget)(l), "privacy-budget", &budget{}, "limit for all runs in the ledger, as epsilon,delta")
 }
 
 // budget is the flag of a ledger's limit.
-type budget session.Ledger
+type budget gate.Ledger
 
 // MarshalText implements encoding.TextMarshaler.
 func (b *budget) MarshalText() ([]byte, error) {
@@ -170,7 +170,7 @@ func (b *budget) UnmarshalText(text []byte) error {
 }
 
 // printLedger prints what the runs so far have spent of the edges of parts, if there is a ledger.
-func printLedger(w io.Writer, of session.Ledger, parts ...*shard.Shard) error {
+func printLedger(w io.Writer, of gate.Ledger, parts ...*shard.Shard) error {
 	if of.Path == "" {
 		return nil
 	}

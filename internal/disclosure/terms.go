@@ -11,6 +11,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/leaf"
@@ -191,7 +192,7 @@ func MeetAs(ctx context.Context, p plan.Plan, s session.Site, what string, hello
 	}
 	t := TermsOf(p, rank, len(p.Members), sends)
 	t.Hello, t.Run, t.Phones, t.Seed = hello, sha256.Sum256([]byte(what+hello.PlanText)), nil, 1
-	s.State, s.Gate.Ledger, s.Phones = "", session.Ledger{}, nil // of training only
+	s.State, s.Gate.Ledger, s.Phones = "", gate.Ledger{}, nil // of training only
 	return s.Attend(ctx, t, func(ctx context.Context, at *session.Session) error {
 		return at.Once(ctx, func(ctx context.Context) error { return do(ctx, at) })
 	})

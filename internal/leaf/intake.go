@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 )
 
 // Intake has what leaves have sent one site. It is for use by several goroutines.
@@ -32,7 +33,7 @@ type Intake struct {
 
 // NewIntake returns the intake of one of the collecting sites.
 func NewIntake(a Agreement, site int, r Rules) (*Intake, error) {
-	if err := errors.Join(a.Validate(), r.Validate()); err != nil {
+	if err := errors.Join(a.Validate(), gate.Phones{Cohorts: r.Cohorts, Attest: r.Attest}.Validate()); err != nil {
 		return nil, err
 	}
 	if site < 0 || site >= a.Sites {

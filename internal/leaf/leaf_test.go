@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
@@ -24,9 +25,9 @@ import (
 
 // open admits everybody as one of cohort "all".
 func open(most int, rate float64) leaf.Rules {
-	return leaf.Rules{Cohorts: []leaf.Cohort{{Name: "all", Most: most, Rate: rate}},
-		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
-			return leaf.Admission{Cohort: "all"}, nil
+	return leaf.Rules{Cohorts: []gate.Cohort{{Name: "all", Most: most, Rate: rate}},
+		Attest: func(context.Context, [16]byte, []byte) (gate.Admission, error) {
+			return gate.Admission{Cohort: "all"}, nil
 		}}
 }
 
@@ -68,8 +69,8 @@ func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.
 			}
 			rules := open(leaves, 0)
 			if rules.Edges = edges; edges != nil {
-				rules.Attest = func(_ context.Context, who leaf.Token, _ []byte) (leaf.Admission, error) {
-					return leaf.Admission{Cohort: "all", Nodes: nodesOf(sites + int(who[0]))}, nil
+				rules.Attest = func(_ context.Context, who [16]byte, _ []byte) (gate.Admission, error) {
+					return gate.Admission{Cohort: "all", Nodes: nodesOf(sites + int(who[0]))}, nil
 				}
 			}
 			in, err := leaf.NewIntake(f.agreed, q, rules)
@@ -482,9 +483,9 @@ func TestSharesTellNothing(t *testing.T) {
 // An intake refuses what no leaf sends that keeps to the protocol.
 func TestIntakeRefuses(t *testing.T) {
 	a := leaf.Agreement{Run: [8]byte{1}, Sites: 2, Least: 2, Most: 3}
-	in, err := leaf.NewIntake(a, 0, leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phone", Most: 2, Rate: 0.1},
+	in, err := leaf.NewIntake(a, 0, leaf.Rules{Cohorts: []gate.Cohort{{Name: "phone", Most: 2, Rate: 0.1},
 		{Name: "kiosk", Most: 9}},
-		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (as leaf.Admission, err error) {
+		Attest: func(_ context.Context, _ [16]byte, evidence []byte) (as gate.Admission, err error) {
 			if as.Cohort = string(evidence); as.Cohort == "" {
 				err = errors.New("no evidence")
 			}

@@ -2,6 +2,7 @@
 package bind
 
 import (
-	_ "github.com/heddle-gnn/heddle/mobile"
 	_ "golang.org/x/mobile/bind/seq"
+
+	_ "github.com/heddle-gnn/heddle/mobile"
 )

@@ -18,11 +18,10 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/mat"
-	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -283,13 +282,13 @@ func leaves(t *testing.T, programs ...machine) {
 	errs := make([]error, len(ids))
 	for r, id := range ids {
 		site := heddle.Site{Identity: id, Wait: patience,
-			Phones: &p2p.LeafService{Stay: patience, Rules: leaf.Rules{Cohorts: []leaf.Cohort{{Name: "app", Most: 2}},
-				Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
+			Phones: &gate.Phones{Stay: patience, Cohorts: []gate.Cohort{{Name: "app", Most: 2}},
+				Attest: func(_ context.Context, _ [16]byte, evidence []byte) (gate.Admission, error) {
 					if string(evidence) != "spring" {
-						return leaf.Admission{}, errors.New("no invitation")
+						return gate.Admission{}, errors.New("no invitation")
 					}
-					return leaf.Admission{Cohort: "app"}, nil
-				}}}}
+					return gate.Admission{Cohort: "app"}, nil
+				}}}
 		g := people(t, 200)
 		sites.Go(func() { _, errs[r] = heddle.JoinGraph(ctx, *p, site, g, filepath.Join(dir, fmt.Sprint("site-", r))) })
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
@@ -19,7 +20,6 @@ import (
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // checking has the flags by which a plan is checked for a site, and what is read by them.
@@ -79,7 +79,7 @@ func (k *checking) showPage(ctx context.Context, stdout io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	ledger := dp.Ledger{Path: session.Gate{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own),
+	ledger := dp.Ledger{Path: gate.Files{Trusted: k.trusted, TrustedDir: cli.TrustedDir()}.Runs(own),
 		Data: shard.Edges(own)}
 	if p.before, err = ledger.Spent(); err != nil {
 		return err

@@ -16,12 +16,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // Consent is what a person allows a site that takes part: the lines of the pages that were shown. They are kept in a
@@ -30,7 +30,7 @@ type Consent struct {
 	Plan     heddle.Plan
 	Rank     int
 	Identity identity.Identity
-	Gate     session.Gate
+	Gate     gate.Files
 	Dir      string            // of the file, and of the approval
 	Rules    *admission.Policy // (nil = the site bounds nothing)
 	Yes      bool              // repeat an approval, ask nothing

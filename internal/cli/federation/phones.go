@@ -18,10 +18,10 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
-	"github.com/heddle-gnn/heddle/p2p"
 )
 
 // phoneRules is the layout of a file of rules.
@@ -34,8 +34,8 @@ type phoneRules struct {
 	Nodes   string        `yaml:"nodes"`   // table of the phones that have them: invitation, cohort, node
 
 	judges chan struct{} // bounds how many commands run at once: phones may come all at the same time
-	edges  *leaf.CrossEdges
-	phones map[[sha256.Size]byte]leaf.Admission // by hash of the invitation; nil without nodes
+	edges  [][2]string
+	phones map[[sha256.Size]byte]gate.Admission // by hash of the invitation; nil without nodes
 }
 
 type phoneCohort struct {
@@ -49,7 +49,7 @@ type phoneCohort struct {
 const usualStay = 10 * time.Minute
 
 // readPhones returns the rules in the file at path. An error names the file and all faults.
-func readPhones(path string) (*p2p.LeafService, error) {
+func readPhones(path string) (*gate.Phones, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, cli.Invalid(err)
@@ -64,18 +64,17 @@ func readPhones(path string) (*p2p.LeafService, error) {
 	if err := of.readTables(filepath.Dir(path)); err != nil {
 		return nil, cli.Invalidf("%s: %w", path, err)
 	}
-	s := &p2p.LeafService{Listen: of.Listen, Stay: of.Stay, Rules: leaf.Rules{Edges: of.edges}}
-	s.Rules.Attest = of.attest
+	s := &gate.Phones{Listen: of.Listen, Stay: of.Stay, Attest: of.attest, Edges: of.edges}
 	for _, c := range of.Cohorts {
-		s.Rules.Cohorts = append(s.Rules.Cohorts, leaf.Cohort{Name: c.Name, Most: c.Most, Rate: c.Rate})
+		s.Cohorts = append(s.Cohorts, gate.Cohort{Name: c.Name, Most: c.Most, Rate: c.Rate})
 	}
-	if err := errors.Join(of.check(), s.Rules.Validate()); err != nil {
+	if err := errors.Join(of.check(), s.Validate()); err != nil {
 		return nil, cli.Invalidf("%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// check returns the faults that leaf.Rules does not know.
+// check returns the faults that gate.Phones does not know.
 func (f phoneRules) check() error {
 	var errs []error
 	if f.Stay < 0 || f.Stay > 24*time.Hour {
@@ -114,21 +113,21 @@ func (f *phoneRules) readTables(dir string) error {
 	if f.Edges == "" {
 		return nil
 	}
-	var pairs [][2]string
+	f.edges = [][2]string{}
 	err := readCells(at(f.Edges), []string{"src", "dst"}, func(cells []string) error {
-		pairs = append(pairs, [2]string{cells[0], cells[1]})
+		f.edges = append(f.edges, [2]string{cells[0], cells[1]})
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if f.edges, err = leaf.NewEdges(pairs); err != nil {
+	if _, err := leaf.NewEdges(f.edges); err != nil {
 		return fmt.Errorf("%s: %w", at(f.Edges), err)
 	}
 	if f.Nodes == "" {
 		return nil
 	}
-	f.phones = map[[sha256.Size]byte]leaf.Admission{}
+	f.phones = map[[sha256.Size]byte]gate.Admission{}
 	return readCells(at(f.Nodes), []string{"invitation", "cohort", "node"}, func(cells []string) error {
 		key := sha256.Sum256([]byte(cells[0]))
 		as, known := f.phones[key]
@@ -183,9 +182,9 @@ func readCells(path string, columns []string, each func([]string) error) (err er
 }
 
 // attest judges a phone that shows that evidence.
-func (f phoneRules) attest(ctx context.Context, t leaf.Token, evidence []byte) (leaf.Admission, error) {
+func (f phoneRules) attest(ctx context.Context, phone [16]byte, evidence []byte) (gate.Admission, error) {
 	if len(f.Attest) > 0 {
-		return f.ask(ctx, t, evidence)
+		return f.ask(ctx, phone, evidence)
 	}
 	shown, name := sha256.Sum256(evidence), ""
 	as, known := f.phones[shown]
@@ -201,7 +200,7 @@ func (f phoneRules) attest(ctx context.Context, t leaf.Token, evidence []byte) (
 	case name == "":
 		return as, errors.New("no such invitation")
 	}
-	return leaf.Admission{Cohort: name}, nil
+	return gate.Admission{Cohort: name}, nil
 }
 
 // What a command may take for one phone, how much of what it prints is read, and how many may run at once.
@@ -213,7 +212,7 @@ const (
 
 // ask runs the command with the evidence as its input. What it prints on success is the cohort, and on a line each the
 // phone's nodes.
-func (f phoneRules) ask(ctx context.Context, t leaf.Token, evidence []byte) (as leaf.Admission, err error) {
+func (f phoneRules) ask(ctx context.Context, phone [16]byte, evidence []byte) (as gate.Admission, err error) {
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
 	select {
@@ -225,7 +224,7 @@ func (f phoneRules) ask(ctx context.Context, t leaf.Token, evidence []byte) (as 
 	judge := exec.CommandContext(ctx, f.Attest[0], f.Attest[1:]...)
 	judge.Stdin, judge.WaitDelay = bytes.NewReader(evidence), time.Second
 	judge.Stderr = os.Stderr
-	judge.Env = append(os.Environ(), fmt.Sprintf("HEDDLE_TOKEN=%x", t))
+	judge.Env = append(os.Environ(), fmt.Sprintf("HEDDLE_TOKEN=%x", phone))
 	answer, err := judge.Output()
 	if err != nil {
 		return as, errors.New("not attested") // why, the command says to the site alone

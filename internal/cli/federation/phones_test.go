@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/gate"
 )
 
 // rules writes a file of rules.
@@ -28,13 +28,13 @@ func TestInvitations(t *testing.T) {
 		t.Fatal(err)
 	}
 	for evidence, cohort := range map[string]string{"red": "old", "blue": "new", "": "", "gree": "", "redblue": ""} {
-		got, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte(evidence))
+		got, err := s.Attest(t.Context(), [16]byte{}, []byte(evidence))
 		if got.Cohort != cohort || (err == nil) != (cohort != "") {
 			t.Errorf("%q is of cohort %q (%v), must be of %q", evidence, got.Cohort, err, cohort)
 		}
 	}
-	if len(s.Rules.Cohorts) != 2 || s.Rules.Cohorts[0] != (leaf.Cohort{Name: "old", Most: 10, Rate: 2}) {
-		t.Errorf("cohorts are %+v", s.Rules.Cohorts)
+	if len(s.Cohorts) != 2 || s.Cohorts[0] != (gate.Cohort{Name: "old", Most: 10, Rate: 2}) {
+		t.Errorf("cohorts are %+v", s.Cohorts)
 	}
 }
 
@@ -46,11 +46,11 @@ func TestCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte("good\n")); got.Cohort != "app" ||
+	if got, err := s.Attest(t.Context(), [16]byte{}, []byte("good\n")); got.Cohort != "app" ||
 		!slices.Equal(got.Nodes, []string{"node 7"}) || err != nil {
 		t.Errorf("good evidence is of %+v (%v), must be of app with node 7", got, err)
 	}
-	if got, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte("bad\n")); err == nil {
+	if got, err := s.Attest(t.Context(), [16]byte{}, []byte("bad\n")); err == nil {
 		t.Errorf("bad evidence is of %+v, must be of none", got)
 	}
 }
@@ -71,12 +71,12 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for evidence, nodes := range map[string][]string{"red": {"ann", "bob"}, "blue": {"eve"}} {
-		if as, err := s.Rules.Attest(t.Context(), leaf.Token{}, []byte(evidence)); err != nil || as.Cohort != "app" ||
+		if as, err := s.Attest(t.Context(), [16]byte{}, []byte(evidence)); err != nil || as.Cohort != "app" ||
 			!slices.Equal(as.Nodes, nodes) {
 			t.Errorf("%q is admitted as %+v (%v), must have the nodes %v", evidence, as, err, nodes)
 		}
 	}
-	if as, err := s.Rules.Attest(t.Context(), leaf.Token{}, nil); err == nil || s.Rules.Edges == nil {
+	if as, err := s.Attest(t.Context(), [16]byte{}, nil); err == nil || s.Edges == nil {
 		t.Errorf("without an invitation a phone is admitted as %+v, must not be", as)
 	}
 	for text, word := range map[string]string{"src,dst\nann,ann\n": "edge 1: its ends must be two nodes",

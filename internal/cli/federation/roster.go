@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 func newRoster() *cobra.Command {
@@ -40,7 +40,7 @@ func readRoster(path string) (*roster, error) {
 
 // inForce is the file of the roster in force at this site: path, if it is given.
 func inForce(path, federation string) admission.Trusted {
-	return admission.Trusted(session.Gate{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation))
+	return admission.Trusted(gate.Files{Trusted: path, TrustedDir: cli.TrustedDir()}.InForce(federation))
 }
 
 // firstPort is the port of a host's first peer, unless another is given.

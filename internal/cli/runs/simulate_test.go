@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
@@ -135,9 +136,9 @@ func real(t *testing.T, c classmeans.Config, m members, link netsim.Model) time.
 	sites, phones := len(m.sites), len(m.phones)
 	net := netsim.New(sites+phones, netsim.Config{Links: netsim.Table{All: link}})
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
-	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones}},
-		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
-			return leaf.Admission{Cohort: "phones"}, nil
+	rules := leaf.Rules{Cohorts: []gate.Cohort{{Name: "phones", Most: phones}},
+		Attest: func(context.Context, [16]byte, []byte) (gate.Admission, error) {
+			return gate.Admission{Cohort: "phones"}, nil
 		}}
 	collectors := make([]*leaf.Collector, sites)
 	var run, served, ready sync.WaitGroup

@@ -14,11 +14,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
-	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -80,9 +80,9 @@ func TestTimeOverQUIC(t *testing.T) {
 func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) time.Duration {
 	sites, phones := len(m.sites), len(m.phones)
 	a := leaf.Agreement{Sites: sites, Least: 2, Most: phones}
-	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: phones}},
-		Attest: func(context.Context, leaf.Token, []byte) (leaf.Admission, error) {
-			return leaf.Admission{Cohort: "phones"}, nil
+	rules := leaf.Rules{Cohorts: []gate.Cohort{{Name: "phones", Most: phones}},
+		Attest: func(context.Context, [16]byte, []byte) (gate.Admission, error) {
+			return gate.Admission{Cohort: "phones"}, nil
 		}}
 	net := netsim.New(sites, netsim.Config{Links: netsim.Table{All: link}})
 	groups, collectors := make([]*comm.Group, sites), make([]*leaf.Collector, sites)
@@ -104,7 +104,7 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 	var roster node.Roster
 	for q, s := range collectors {
 		cfg := listens(t, "/ip4/127.0.0.1/udp/0/quic-v1")
-		server, err := p2p.ServeLeaves(cfg, s)
+		server, err := node.ServeLeaves(cfg, s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 	}
 	uplinks := make([]comm.Transport, phones)
 	for p := range uplinks {
-		quic, err := p2p.DialLeaf(t.Context(), listens(t), roster)
+		quic, err := node.DialLeaf(t.Context(), listens(t), roster)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/classmeans"
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
@@ -78,9 +79,9 @@ func (s *site) until(ctx context.Context, _ int) error {
 // start lets the site of that rank train, beside the others on net.
 func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Network, rank int) error {
 	a := w.agreed
-	everybody := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phones", Most: a.Most}}, Edges: m.edges,
-		Attest: func(_ context.Context, _ leaf.Token, number []byte) (leaf.Admission, error) {
-			return leaf.Admission{Cohort: "phones", Nodes: w.phones[binary.LittleEndian.Uint32(number)].shard.IDs}, nil
+	everybody := leaf.Rules{Cohorts: []gate.Cohort{{Name: "phones", Most: a.Most}}, Edges: m.edges,
+		Attest: func(_ context.Context, _ [16]byte, number []byte) (gate.Admission, error) {
+			return gate.Admission{Cohort: "phones", Nodes: w.phones[binary.LittleEndian.Uint32(number)].shard.IDs}, nil
 		}}
 	var err error
 	if s.trainer, err = classmeans.New(w.config, s.shard); err != nil {

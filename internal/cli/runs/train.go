@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/cli/federation"
 	"github.com/heddle-gnn/heddle/internal/cli/graphs"
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
@@ -29,7 +29,7 @@ type job struct {
 	plan *heddle.Plan
 	graphs.RunFile
 	init    *heddle.Initial // what training starts from (nil = random parameters)
-	ledger  session.Ledger
+	ledger  gate.Ledger
 	planOut string // file for the settings by which the model was trained (empty = none)
 	out     cli.Output
 	resume  bool

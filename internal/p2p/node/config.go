@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // MostPeers is the largest roster there may be.

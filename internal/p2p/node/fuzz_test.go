@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/libp2p/go-libp2p/core/network"
 	mss "github.com/multiformats/go-multistream"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // bytesStream is a stream on which in comes, and then its end.

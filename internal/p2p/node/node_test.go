@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/libp2p/go-libp2p/core/network"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // patience only guards against hanging: how long a busy machine takes is not bounded.

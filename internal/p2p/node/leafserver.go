@@ -1,4 +1,4 @@
-package p2p
+package node
 
 import (
 	"context"
@@ -14,19 +14,11 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/leaf"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
-
-// LeafService is what a site decides for itself of the leaves whose shares it collects.
-type LeafService struct {
-	Rules  leaf.Rules    // whom it admits
-	Listen []string      // multiaddresses to listen on for leaves (nil = the plan's)
-	Stay   time.Duration // at most, when the model is final, for leaves that have not fetched all sums yet
-}
 
 // LeafServer is a site's network node for leaves, next to its session's.
 type LeafServer struct {
-	node   *node.Node
+	node   *Node
 	cancel context.CancelFunc
 
 	mu     sync.Mutex
@@ -36,9 +28,9 @@ type LeafServer struct {
 
 // ServeLeaves opens the node and serves every leaf that connects, until Close. Whom the site admits is up to the
 // collector's rules. cfg.MaxPeers bounds how many leaves are connected at once.
-func ServeLeaves(cfg node.Config, c *leaf.Collector) (*LeafServer, error) {
+func ServeLeaves(cfg Config, c *leaf.Collector) (*LeafServer, error) {
 	cfg.Guests = true
-	n, err := node.Listen(cfg)
+	n, err := Listen(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("leaves: %w", err)
 	}
@@ -81,7 +73,7 @@ func (s *LeafServer) Close() error {
 	s.mu.Unlock()
 	var err error
 	if s.cancel(); !was {
-		err = s.node.Close()
+		err = s.Close()
 	}
 	s.wait.Wait()
 	return err
@@ -90,8 +82,8 @@ func (s *LeafServer) Close() error {
 // DialLeaf connects a leaf to sites, which are LeafServers in the order of their ranks. It returns a transport on which
 // they have the first ranks, for leaf.Dial; closing it closes the node. cfg.Identity is the leaf's key of this run:
 // sites see it, and nothing but the token ties it to what is sent.
-func DialLeaf(ctx context.Context, cfg node.Config, sites node.Roster) (_ comm.Transport, err error) {
-	n, err := node.Listen(cfg)
+func DialLeaf(ctx context.Context, cfg Config, sites Roster) (_ comm.Transport, err error) {
+	n, err := Listen(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("leaves: %w", err)
 	}
@@ -110,7 +102,7 @@ func DialLeaf(ctx context.Context, cfg node.Config, sites node.Roster) (_ comm.T
 		if err := n.Dial(ctx, m); err != nil {
 			return nil, &comm.PeerError{Rank: q, Name: m.Name, Op: "dial", Err: err}
 		}
-		opening, cancel := context.WithTimeout(ctx, node.HandshakeTime)
+		opening, cancel := context.WithTimeout(ctx, HandshakeTime)
 		opening = network.WithNoDial(network.WithAllowLimitedConn(opening, "relay"), "dialled")
 		at, err := n.NewStream(opening, m.ID, leafProtocol)
 		cancel()

@@ -1,4 +1,4 @@
-package p2p
+package node
 
 import (
 	"context"
@@ -13,20 +13,20 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // leafConfig returns the configuration of a node; one that listens does so on loopback.
-func leafConfig(t *testing.T, transport string, listens bool) node.Config {
+func leafConfig(t *testing.T, transport string, listens bool) Config {
 	t.Helper()
 	id, err := identity.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := node.Config{Identity: id, Transport: transport}
+	cfg := Config{Identity: id, Transport: transport}
 	if listens {
 		cfg.Listen = []string{map[string]string{"quic": "/ip4/127.0.0.1/udp/0/quic-v1",
 			"tcp": "/ip4/127.0.0.1/tcp/0"}[transport]}
@@ -39,7 +39,7 @@ type leafFederation struct {
 	agreed     leaf.Agreement
 	collectors []*leaf.Collector
 	servers    []*LeafServer
-	roster     node.Roster
+	roster     Roster
 }
 
 // meetLeaves makes a leafFederation whose exchanges close with so many leaves. Evidence must be "phone".
@@ -47,12 +47,12 @@ func meetLeaves(t *testing.T, transport string, sites, most int) *leafFederation
 	t.Helper()
 	f := &leafFederation{agreed: leaf.Agreement{Run: [8]byte{3}, Sites: sites, Least: 2, Most: most}}
 	net := netsim.New(sites, netsim.Config{})
-	rules := leaf.Rules{Cohorts: []leaf.Cohort{{Name: "phone", Most: most}},
-		Attest: func(_ context.Context, _ leaf.Token, evidence []byte) (leaf.Admission, error) {
+	rules := leaf.Rules{Cohorts: []gate.Cohort{{Name: "phone", Most: most}},
+		Attest: func(_ context.Context, _ [16]byte, evidence []byte) (gate.Admission, error) {
 			if string(evidence) != "phone" {
-				return leaf.Admission{}, errors.New("no phone")
+				return gate.Admission{}, errors.New("no phone")
 			}
-			return leaf.Admission{Cohort: "phone"}, nil
+			return gate.Admission{Cohort: "phone"}, nil
 		}}
 	for q := range sites {
 		g := comm.NewGroup(net.Transport(q), q, sites)
@@ -72,7 +72,7 @@ func meetLeaves(t *testing.T, transport string, sites, most int) *leafFederation
 		t.Cleanup(func() { s.Close() })
 		f.collectors, f.servers = append(f.collectors, c), append(f.servers, s)
 		f.roster.Members = append(f.roster.Members,
-			node.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: s.Addrs()})
+			Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: s.Addrs()})
 	}
 	return f
 }
