@@ -97,7 +97,7 @@ func TestEveryRule(t *testing.T) {
 		if c.setting == "epsilon" {
 			rest += "\nepsilon: 4"
 		}
-		if got := judge(rest); len(got) > 0 {
+		if got := judge(strings.TrimSpace(rest)); len(got) > 0 {
 			t.Errorf("%q: refused by %v, must be allowed", rest, got)
 		}
 	}
