@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/infer"
+	"github.com/heddle-gnn/heddle/internal/session"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
@@ -20,7 +21,6 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/predict"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // Predictions are a model's predictions for the nodes of a graph.
@@ -143,7 +143,7 @@ func (s Site) apply(ctx context.Context, what string, p Plan, m *nn.Model, card 
 	text := string(disclosure.InferenceText([]byte(q.Agreed()), print))
 	hello := p2p.Hello{Plan: sha256.Sum256([]byte(text)), Partition: s.Shard.Fingerprint, PlanText: text}
 	sends := func() (*disclosure.Disclosure, error) { return disclosure.OfModel(p, m, card, s.Shard) }
-	err = disclosure.MeetAs(ctx, p, s.Session(), what, hello, sends, func(ctx context.Context,
+	err = disclosure.MeetAs(ctx, p, s.session(), what, hello, sends, func(ctx context.Context,
 		at *session.Session) error {
 		err := do(ctx, c, at)
 		at.Left(what)

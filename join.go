@@ -15,9 +15,10 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/session"
+	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
@@ -27,7 +28,7 @@ type Site struct {
 	Identity identity.Identity // of the member that this site is
 	Shard    *shard.Shard      // its part of the graph
 	State    string            // directory of checkpoints (empty = none are kept)
-	Network  session.Network   // how it reaches the others (zero = over libp2p, at the plan's addresses)
+	Network  p2p.Network       // how it reaches the others (zero = over libp2p, at the plan's addresses)
 	Wait     time.Duration     // how long to wait for all peers at the start (0 = 10 minutes)
 	Rejoin   time.Duration     // how long to wait for failed peers (0 = a failure ends the run)
 	Gate     gate.Files        // files that decide whether it takes part, and its logs (zero = anything goes)
@@ -42,8 +43,8 @@ type Site struct {
 	OnEvent func(Event)
 }
 
-// Session returns s without what only this package reads.
-func (s Site) Session() session.Site {
+// session returns s without what only this package reads.
+func (s Site) session() session.Site {
 	return session.Site{Identity: s.Identity, Shard: s.Shard, State: s.State, Network: s.Network, Wait: s.Wait,
 		Rejoin: s.Rejoin, Gate: s.Gate, Phones: s.Phones, OnEvent: s.OnEvent}
 }
@@ -70,7 +71,7 @@ func Join(ctx context.Context, p Plan, s Site) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.Session().Attend(ctx, t, func(ctx context.Context, at *session.Session) (err error) {
+	err = s.session().Attend(ctx, t, func(ctx context.Context, at *session.Session) (err error) {
 		for _, advice := range disclosure.Advice(p, s.Shard) {
 			at.Warn("%s", advice)
 		}
@@ -197,7 +198,7 @@ func (s Site) joinGraph(ctx context.Context, p Plan, g *graph.Graph, outside []s
 	path := filepath.Join(parts, fmt.Sprintf("part-%d", rank))
 	own, closer, err := shard.ReadShard(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := disclosure.Gather(ctx, p, s.Session(), g, outside, rank, parts); err != nil {
+		if err := disclosure.Gather(ctx, p, s.session(), g, outside, rank, parts); err != nil {
 			return nil, err
 		}
 		own, closer, err = shard.ReadShard(path)
@@ -223,7 +224,7 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 	if ids == nil {
 		ids = make([]string, own.Owned)
 	}
-	at, err := s.Session().Phone(disclosure.TermsOf(p, 0, 0, nil), dir, ids)
+	at, err := s.session().Phone(disclosure.TermsOf(p, 0, 0, nil), dir, ids)
 	if err != nil {
 		return nil, err
 	}

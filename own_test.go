@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph/dataset"
+	"github.com/heddle-gnn/heddle/internal/session"
 	"github.com/heddle-gnn/heddle/rng"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )

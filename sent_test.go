@@ -8,7 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
-	"github.com/heddle-gnn/heddle/session"
+	"github.com/heddle-gnn/heddle/internal/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 

@@ -25,8 +25,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
+	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -359,7 +359,7 @@ func (d *Device) session(r *run) error {
 		return err
 	}
 	site := heddle.Site{Identity: d.id, Wait: d.config.wait, Rejoin: d.config.wait, OnModel: d.keep,
-		Network: session.Network{Listen: d.config.listen, LAN: d.config.lan, Interfaces: at},
+		Network: p2p.Network{Listen: d.config.listen, LAN: d.config.lan, Interfaces: at},
 		Gate:    gate.Files{Evidence: d.config.evidence}, OnEvent: func(e heddle.Event) { d.heard(r, e) }}
 	if d.config.lan && len(site.Network.Listen) == 0 {
 		site.Network.Listen = []string{"/ip4/0.0.0.0/udp/0/quic-v1"}

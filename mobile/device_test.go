@@ -125,7 +125,7 @@ type federation struct {
 func newFederation(t *testing.T, settings string) *federation {
 	t.Helper()
 	f := &federation{}
-	var members []node.Member
+	var members []identity.Member
 	for range 2 {
 		s := &memory{}
 		d, err := NewDevice(NewConfig(t.TempDir()), s)
@@ -133,7 +133,7 @@ func newFederation(t *testing.T, settings string) *federation {
 			t.Fatal(err)
 		}
 		f.stores, f.dirs = append(f.stores, s), append(f.dirs, t.TempDir())
-		members = append(members, node.Member{Name: fmt.Sprintf("phone-%d", len(members)), ID: d.ID()})
+		members = append(members, identity.Member{Name: fmt.Sprintf("phone-%d", len(members)), ID: d.ID()})
 	}
 	id, err := identity.New()
 	if err != nil {
@@ -145,13 +145,13 @@ func newFederation(t *testing.T, settings string) *federation {
 	}
 	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", free.LocalAddr().(*net.UDPAddr).Port)
 	free.Close()
-	members = append(members, node.Member{Name: "site", ID: id.PeerID(), Addrs: []string{at}})
+	members = append(members, identity.Member{Name: "site", ID: id.PeerID(), Addrs: []string{at}})
 	relayID, err := identity.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	relay, err := node.ListenRelay(node.Config{Identity: relayID, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}},
-		node.Roster{Members: members}, node.RelayLimits{})
+		identity.Roster{Members: members}, node.RelayLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

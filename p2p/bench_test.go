@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
 	mss "github.com/multiformats/go-multistream"
+
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // BenchmarkThroughput sends MB-size frames through a Mesh and, in turn within the same run, the
@@ -194,7 +196,7 @@ func BenchmarkSessions(b *testing.B) {
 		b.Run(transport, func(b *testing.B) {
 			hs, roster := hosts(b, transport, 2)
 			open := func(generation uint64) {
-				ss, errs := join(context.Background(), hs, []node.Roster{roster}, []Hello{{Generation: generation}})
+				ss, errs := join(context.Background(), hs, []identity.Roster{roster}, []Hello{{Generation: generation}})
 				for i, err := range errs {
 					if err != nil {
 						b.Fatal(err)

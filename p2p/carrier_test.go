@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // What travels over the transports that are not the usual ones arrives, is counted, and is refused
@@ -40,7 +40,7 @@ func TestOtherCarriers(t *testing.T) {
 			}
 
 			stranger := listen(t, transport)
-			roster := node.Roster{Members: []node.Member{{Name: "victim", ID: ss[1].host.ID(),
+			roster := identity.Roster{Members: []identity.Member{{Name: "victim", ID: ss[1].host.ID(),
 				Addrs: ss[1].host.Addrs()}, {Name: "stranger", ID: stranger.ID()}}}
 			if _, err := stranger.Join(within(t, 300*time.Millisecond), roster, Hello{}); err == nil {
 				t.Error("a stranger joined")
@@ -57,8 +57,8 @@ func TestNoiseMeetsTLS(t *testing.T) {
 	hs, roster := hosts(t, "tcp", 1)
 	other := listen(t, "noise")
 	hs = append(hs, other)
-	roster.Members = append(roster.Members, node.Member{Name: "site-1", ID: other.ID(), Addrs: other.Addrs()})
-	ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+	roster.Members = append(roster.Members, identity.Member{Name: "site-1", ID: other.ID(), Addrs: other.Addrs()})
+	ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
@@ -15,19 +14,19 @@ import (
 // Three peers, here in one process, sum a vector over QUIC on loopback.
 func Example() {
 	var hosts []*p2p.Host
-	var roster node.Roster
+	var roster identity.Roster
 	for _, name := range []string{"site-a", "site-b", "site-c"} {
 		id, err := identity.New() // a program keeps its key: identity.Create, identity.Load
 		if err != nil {
 			panic(err)
 		}
-		h, err := p2p.Listen(node.Config{Identity: id, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}})
+		h, err := p2p.Listen(p2p.Config{Identity: id, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}})
 		if err != nil {
 			panic(err)
 		}
 		defer h.Close()
 		hosts = append(hosts, h)
-		roster.Members = append(roster.Members, node.Member{Name: name, ID: h.ID(), Addrs: h.Addrs()})
+		roster.Members = append(roster.Members, identity.Member{Name: name, ID: h.ID(), Addrs: h.Addrs()})
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/sec"
@@ -31,6 +30,8 @@ import (
 	mss "github.com/multiformats/go-multistream"
 	"github.com/quic-go/quic-go"
 	"golang.org/x/time/rate"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // floodChild is this test binary as many strangers: valid libp2p peers that are in no roster.

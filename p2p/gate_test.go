@@ -8,9 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
-	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // Who is revoked loses its connection at once, calls that wait for it end with its name, it does
@@ -19,7 +21,7 @@ func TestRevoke(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
-		ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+		ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +88,8 @@ func TestMaxRate(t *testing.T) {
 		slow.MaxRate = rate
 		hs, roster := hosts(t, transport, 1)
 		hs = append(hs, open(t, slow))
-		roster.Members = append(roster.Members, node.Member{Name: "site-1", ID: hs[1].ID(), Addrs: hs[1].Addrs()})
-		ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+		roster.Members = append(roster.Members, identity.Member{Name: "site-1", ID: hs[1].ID(), Addrs: hs[1].Addrs()})
+		ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // The protocols a member speaks, each with a version: peers of different versions refuse each
@@ -50,7 +51,7 @@ type base interface {
 	FullAddrs() []string
 	Network() network.Network
 	Config() node.Config
-	Members(node.Roster) ([]node.Peer, error)
+	Members(identity.Roster) ([]node.Peer, error)
 	Admit([]node.Peer)
 	Dismiss([]node.Peer)
 	Revoke(p peer.ID, why error)
@@ -88,8 +89,8 @@ type Missing struct {
 }
 
 // Listen opens the host's sockets, or takes cfg.Host. Nobody can open a session until Join.
-func Listen(cfg node.Config) (*Host, error) {
-	n, err := baseOf(cfg)
+func Listen(cfg Config) (*Host, error) {
+	n, err := baseOf(node.Config(cfg))
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 const (
@@ -66,7 +67,7 @@ type pair struct {
 // stream. This host's rank is its index in the roster. Join retries until ctx ends; the error then
 // names the missing members and why. If a member has another protocol version or hello, Join ends
 // at once at all members with a MemberMismatchError. A host has one session at a time.
-func (h *Host) Join(ctx context.Context, roster node.Roster, hello Hello) (*Mesh, error) {
+func (h *Host) Join(ctx context.Context, roster identity.Roster, hello Hello) (*Mesh, error) {
 	members, err := h.node.Members(roster)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ func TestPortInUse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Listen(node.Config{Identity: id, Transport: transport, Listen: []string{taken}})
+		_, err = Listen(Config{Identity: id, Transport: transport, Listen: []string{taken}})
 		if err == nil || !strings.Contains(err.Error(), taken) || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("second host on %s: %v", taken, err)
 		}
@@ -74,7 +74,7 @@ func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 		t.Run(part, func(t *testing.T) {
 			each(t, func(t *testing.T, transport string) {
 				hs, roster := hosts(t, transport, 2)
-				rosters := []node.Roster{roster, {Members: append([]node.Member{}, roster.Members...)}}
+				rosters := []identity.Roster{roster, {Members: append([]identity.Member{}, roster.Members...)}}
 				if part == "roster" {
 					rosters[1].Members[0].Name = "another name"
 				}
@@ -98,7 +98,7 @@ func TestStrangerIsRefused(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
 		stranger := listen(t, transport)
-		ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+		ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestStrangerIsRefused(t *testing.T) {
 }
 
 // joinUntil joins until Waiting tells of what done waits for, and returns Join's error.
-func joinUntil(t *testing.T, h *Host, roster node.Roster, done func(name string, last error) bool) error {
+func joinUntil(t *testing.T, h *Host, roster identity.Roster, done func(name string, last error) bool) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t, patience))
 	defer cancel()
@@ -202,11 +202,11 @@ func TestMissingPeerIsNamed(t *testing.T) {
 func TestRendezvous(t *testing.T) {
 	nowhere := map[string]string{"quic": "/ip4/127.0.0.1/udp/9/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/9",
 		"noise": "/ip4/127.0.0.1/tcp/9", "ws": "/ip4/127.0.0.1/tcp/9/ws", "auto": "/ip4/127.0.0.1/tcp/9/wss"}
-	for name, change := range map[string]func(m []node.Member, transport string){
-		"both":              func([]node.Member, string) {},
-		"higher dials only": func(m []node.Member, _ string) { m[1].Addrs = nil },
-		"lower dials only":  func(m []node.Member, _ string) { m[0].Addrs = nil },
-		"higher out of reach": func(m []node.Member, transport string) {
+	for name, change := range map[string]func(m []identity.Member, transport string){
+		"both":              func([]identity.Member, string) {},
+		"higher dials only": func(m []identity.Member, _ string) { m[1].Addrs = nil },
+		"lower dials only":  func(m []identity.Member, _ string) { m[0].Addrs = nil },
+		"higher out of reach": func(m []identity.Member, transport string) {
 			m[1].Addrs = []string{nowhere[transport]}
 		},
 	} {
@@ -214,7 +214,7 @@ func TestRendezvous(t *testing.T) {
 			each(t, func(t *testing.T, transport string) {
 				hs, roster := hosts(t, transport, 2)
 				change(roster.Members, transport)
-				ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+				ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 				if err := errors.Join(errs...); err != nil {
 					t.Fatal(err)
 				}
@@ -270,12 +270,12 @@ func TestSecondPeerOfOneIdentity(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 2)
-		twin, err := Listen(hs[0].cfg) // port 0: another port
+		twin, err := Listen(Config(hs[0].cfg)) // port 0: another port
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer twin.Close()
-		ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+		ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestSecondPeerOfOneIdentity(t *testing.T) {
 
 func TestNotInRoster(t *testing.T) {
 	hs, roster := hosts(t, "tcp", 2)
-	if _, err := hs[1].Join(within(t, patience), node.Roster{Members: roster.Members[:1]}, Hello{}); err == nil ||
+	if _, err := hs[1].Join(within(t, patience), identity.Roster{Members: roster.Members[:1]}, Hello{}); err == nil ||
 		!strings.Contains(err.Error(), "is not among the 1 members") {
 		t.Errorf("join of a peer that is not listed: %v", err)
 	}
@@ -307,7 +307,7 @@ func TestOtherVersion(t *testing.T) {
 		})
 		older := make(chan error, 1)
 		go func() {
-			withoutAddress := node.Roster{Members: slices.Clone(roster.Members)}
+			withoutAddress := identity.Roster{Members: slices.Clone(roster.Members)}
 			withoutAddress.Members[0].Addrs = nil // it does not dial a version that it does not speak
 			_, err := hs[1].Join(within(t, patience), withoutAddress, Hello{})
 			older <- err

@@ -12,9 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm"
 	"github.com/libp2p/go-libp2p/core/network"
 	mss "github.com/multiformats/go-multistream"
+
+	"github.com/heddle-gnn/heddle/comm"
 )
 
 // A frame is its length, a little-endian uint32, and that many bytes.

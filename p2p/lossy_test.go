@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/rng"
 )
 
@@ -114,7 +114,7 @@ func TestBadLine(t *testing.T) {
 	front := badLine{75 * time.Millisecond, 5e6 / 8, 0.02}.open(t, to)
 	roster.Members[1].Addrs = []string{fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", front.Port)}
 	roster.Members[0].Addrs = nil // it is the one that dials
-	ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+	ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
-	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 func wantPeerError(t *testing.T, err error, rank int, text string) {
@@ -151,7 +151,7 @@ func TestKilledMidFrame(t *testing.T) {
 		if _, err := io.WriteString(in, h.Addrs()[0]+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		roster := node.Roster{Members: []node.Member{{Name: "here", ID: h.ID(), Addrs: h.Addrs()},
+		roster := identity.Roster{Members: []identity.Member{{Name: "here", ID: h.ID(), Addrs: h.Addrs()},
 			{Name: "there", ID: string(id)}}}
 		s, err := h.Join(within(t, patience), roster, Hello{})
 		if err != nil {
@@ -181,12 +181,12 @@ func playKilled(transport string) {
 	var addr [256]byte
 	n, _ := os.Stdin.Read(addr[:])
 	at := strings.TrimSpace(string(addr[:n]))
-	h, err := Listen(node.Config{Identity: id, Transport: transport})
+	h, err := Listen(Config{Identity: id, Transport: transport})
 	if err != nil {
 		panic(err)
 	}
 	_, there, _ := strings.Cut(at, "/p2p/")
-	roster := node.Roster{Members: []node.Member{{Name: "here", ID: there, Addrs: []string{at}},
+	roster := identity.Roster{Members: []identity.Member{{Name: "here", ID: there, Addrs: []string{at}},
 		{Name: "there", ID: id.PeerID()}}}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // All members learn at once what differs between whom, with the texts of both plans, whether or not
@@ -19,12 +20,12 @@ func TestMismatchReachesAll(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
-		without := func(q int) node.Roster { // the address of the member of rank q
-			r := node.Roster{Members: slices.Clone(roster.Members)}
+		without := func(q int) identity.Roster { // the address of the member of rank q
+			r := identity.Roster{Members: slices.Clone(roster.Members)}
 			r.Members[q].Addrs = nil
 			return r
 		}
-		rosters := []node.Roster{roster, without(2), without(1)} // 1 and 2 cannot reach each other
+		rosters := []identity.Roster{roster, without(2), without(1)} // 1 and 2 cannot reach each other
 		same := Hello{Plan: [32]byte{1}, PlanText: "rounds: 10\n"}
 		differs := Hello{Plan: [32]byte{2}, PlanText: "rounds: 20\n"}
 		hellos := []Hello{same, differs, same}

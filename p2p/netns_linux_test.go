@@ -31,7 +31,7 @@ const nsChild = "HEDDLE_P2P_NAMESPACE_CHILD"
 type nsPeer struct {
 	Key, Transport string
 	Listen, Relays []string
-	Roster         node.Roster
+	Roster         identity.Roster
 	Relay, LAN     bool
 	PeerTimeout    time.Duration
 }
@@ -58,10 +58,10 @@ func (p nsPeer) run() {
 	}
 	id, err := identity.Load(p.Key, nil)
 	fail(err)
-	cfg := node.Config{Identity: id, Transport: p.Transport, Listen: p.Listen, Relays: p.Relays, LAN: p.LAN,
+	cfg := Config{Identity: id, Transport: p.Transport, Listen: p.Listen, Relays: p.Relays, LAN: p.LAN,
 		PeerTimeout: p.PeerTimeout}
 	if p.Relay {
-		r, err := node.ListenRelay(cfg, p.Roster, node.RelayLimits{})
+		r, err := node.ListenRelay(node.Config(cfg), p.Roster, node.RelayLimits{})
 		fail(err)
 		fmt.Println("ready")
 		io.Copy(io.Discard, os.Stdin)
@@ -287,7 +287,8 @@ func TestBehindNAT(t *testing.T) {
 				w.router("n"+side, test.hard)
 			}
 			files, ids := keys(t, 3)
-			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1]}}}
+			roster := identity.Roster{Members: []identity.Member{{Name: "site-a", ID: ids[0]},
+				{Name: "site-b", ID: ids[1]}}}
 			w.start("r", nsPeer{Key: files[2], Transport: test.transport, Listen: []string{test.relay}, Roster: roster,
 				Relay: true})
 			relays := []string{test.relay + "/p2p/" + ids[2]}
@@ -324,7 +325,7 @@ func TestPeerTimeout(t *testing.T) {
 			w.add("a", "b")
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
 			files, ids := keys(t, 2)
-			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]},
+			roster := identity.Roster{Members: []identity.Member{{Name: "site-a", ID: ids[0]},
 				{Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
 			const timeout = 2 * time.Second
 			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: timeout})
@@ -367,7 +368,7 @@ func TestPauseAndSplit(t *testing.T) {
 			w.add("a", "b")
 			w.wire("a", "eth", "10.9.0.1/24", "b", "eth", "10.9.0.2/24")
 			files, ids := keys(t, 2)
-			roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]},
+			roster := identity.Roster{Members: []identity.Member{{Name: "site-a", ID: ids[0]},
 				{Name: "site-b", ID: ids[1], Addrs: []string{listen}}}}
 			const timeout = 4 * time.Second // a busy machine takes its time to pause for less
 			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: timeout})
@@ -432,7 +433,7 @@ func TestAddressChange(t *testing.T) {
 			w.do("b", "ip addr add 10.8.0.2/24 dev eth")
 			w.do("a", "ip route add default via 10.9.0.2")
 			files, ids := keys(t, 2)
-			roster := node.Roster{Members: []node.Member{{Name: "laptop", ID: ids[0]},
+			roster := identity.Roster{Members: []identity.Member{{Name: "laptop", ID: ids[0]},
 				{Name: "site-b", ID: ids[1], Addrs: []string{"/ip4/10.9.0.2" + at}}}}
 			a := w.start("a", nsPeer{Key: files[0], Transport: transport, Roster: roster, PeerTimeout: time.Second})
 			b := w.start("b", nsPeer{Key: files[1], Transport: transport, Roster: roster,
@@ -471,7 +472,7 @@ func TestLAN(t *testing.T) {
 		w.do(ns, "ip route add 224.0.0.0/4 dev eth")
 	}
 	files, ids := keys(t, 2)
-	roster := node.Roster{Members: []node.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1]}}}
+	roster := identity.Roster{Members: []identity.Member{{Name: "site-a", ID: ids[0]}, {Name: "site-b", ID: ids[1]}}}
 	var both []*nsProcess
 	for i, ns := range []string{"a", "b"} {
 		both = append(both,

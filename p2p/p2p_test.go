@@ -10,7 +10,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/comm/commtest"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -20,10 +19,10 @@ var transports = []string{"quic", "tcp"}
 // patience only guards against hanging: how long a busy machine takes is not bounded.
 const patience = 2 * time.Minute
 
-const maxFrame = 64 << 20 // node.Config's default
+const maxFrame = 64 << 20 // Config's default
 
 // config is that of a host on loopback. A peer that says nothing is not what most tests are about.
-func config(t testing.TB, transport string) node.Config {
+func config(t testing.TB, transport string) Config {
 	t.Helper()
 	id, err := identity.New()
 	if err != nil {
@@ -32,11 +31,11 @@ func config(t testing.TB, transport string) node.Config {
 	at := map[string][]string{"quic": {"/ip4/127.0.0.1/udp/0/quic-v1"}, "tcp": {"/ip4/127.0.0.1/tcp/0"},
 		"noise": {"/ip4/127.0.0.1/tcp/0"}, "ws": {"/ip4/127.0.0.1/tcp/0/ws"},
 		"auto": {"/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/tcp/0/wss"}}
-	return node.Config{Identity: id, Transport: transport, Listen: at[transport], PeerTimeout: patience}
+	return Config{Identity: id, Transport: transport, Listen: at[transport], PeerTimeout: patience}
 }
 
 // open opens a host that closes when the test ends.
-func open(t testing.TB, cfg node.Config) *Host {
+func open(t testing.TB, cfg Config) *Host {
 	t.Helper()
 	h, err := Listen(cfg)
 	if err != nil {
@@ -55,19 +54,19 @@ func listen(t testing.TB, transport string) *Host {
 	return open(t, config(t, transport))
 }
 
-func hosts(t testing.TB, transport string, n int) ([]*Host, node.Roster) {
+func hosts(t testing.TB, transport string, n int) ([]*Host, identity.Roster) {
 	t.Helper()
-	hs, roster := make([]*Host, n), node.Roster{}
+	hs, roster := make([]*Host, n), identity.Roster{}
 	for i := range hs {
 		hs[i] = listen(t, transport)
 		roster.Members = append(roster.Members,
-			node.Member{Name: fmt.Sprintf("site-%d", i), ID: hs[i].ID(), Addrs: hs[i].Addrs()})
+			identity.Member{Name: fmt.Sprintf("site-%d", i), ID: hs[i].ID(), Addrs: hs[i].Addrs()})
 	}
 	return hs, roster
 }
 
 // join lets every host join at once, with the hello that it is given.
-func join(ctx context.Context, hs []*Host, rosters []node.Roster, hellos []Hello) ([]*Mesh, []error) {
+func join(ctx context.Context, hs []*Host, rosters []identity.Roster, hellos []Hello) ([]*Mesh, []error) {
 	ss, errs := make([]*Mesh, len(hs)), make([]error, len(hs))
 	var all sync.WaitGroup
 	for i, h := range hs {
@@ -83,7 +82,7 @@ func sessions(t testing.TB, transport string, n int) []*Mesh {
 	hs, roster := hosts(t, transport, n)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	ss, errs := join(ctx, hs, []node.Roster{roster}, []Hello{{Plan: [32]byte{1}}})
+	ss, errs := join(ctx, hs, []identity.Roster{roster}, []Hello{{Plan: [32]byte{1}}})
 	for i, err := range errs {
 		if err != nil {
 			t.Fatalf("rank %d: %v", i, err)

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/heddle-gnn/heddle/comm"
 	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/heddle-gnn/heddle/comm"
 )
 
 // BenchmarkAllReduce adds up 16 MiB over four peers in this process and, in turn within the same

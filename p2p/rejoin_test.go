@@ -10,14 +10,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
+
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
-	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // takePart does what a trainer does first, until it succeeds: it joins, greets all members and sums
 // through rank 0. paused is called between sending the greetings and reading any.
-func takePart(ctx context.Context, h *Host, roster node.Roster, paused func()) error {
+func takePart(ctx context.Context, h *Host, roster identity.Roster, paused func()) error {
 	for {
 		s, err := h.Join(ctx, roster, Hello{})
 		if err != nil {
@@ -76,13 +78,13 @@ func TestRestartWhileMembersMeet(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
-		second, err := Listen(hs[0].cfg) // port 0: another port
+		second, err := Listen(Config(hs[0].cfg)) // port 0: another port
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer second.Close()
-		knowing := func(of int, addrs []string) node.Roster {
-			r := node.Roster{Members: slices.Clone(roster.Members)}
+		knowing := func(of int, addrs []string) identity.Roster {
+			r := identity.Roster{Members: slices.Clone(roster.Members)}
 			r.Members[of].Addrs = addrs
 			return r
 		}

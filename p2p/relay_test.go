@@ -12,19 +12,19 @@ import (
 )
 
 // behind opens a relay on loopback, and n hosts that only it knows how to reach.
-func behind(t testing.TB, transport string, n int, l node.RelayLimits) (*node.Relay, []*Host, node.Roster) {
+func behind(t testing.TB, transport string, n int, l node.RelayLimits) (*node.Relay, []*Host, identity.Roster) {
 	t.Helper()
 	ids := make([]identity.Identity, n)
-	var roster node.Roster
+	var roster identity.Roster
 	for i := range ids {
 		var err error
 		if ids[i], err = identity.New(); err != nil {
 			t.Fatal(err)
 		}
-		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("site-%d", i), ID: ids[i].PeerID()})
+		roster.Members = append(roster.Members, identity.Member{Name: fmt.Sprintf("site-%d", i), ID: ids[i].PeerID()})
 	}
 	cfg := config(t, transport)
-	r, err := node.ListenRelay(cfg, roster, l)
+	r, err := node.ListenRelay(node.Config(cfg), roster, l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func behind(t testing.TB, transport string, n int, l node.RelayLimits) (*node.Re
 	})
 	hs := make([]*Host, n)
 	for i := range hs {
-		hs[i] = open(t, node.Config{Identity: ids[i], Transport: transport, Relays: r.Addrs(), PeerTimeout: patience})
+		hs[i] = open(t, Config{Identity: ids[i], Transport: transport, Relays: r.Addrs(), PeerTimeout: patience})
 	}
 	return r, hs, roster
 }
@@ -45,7 +45,7 @@ func behind(t testing.TB, transport string, n int, l node.RelayLimits) (*node.Re
 func TestRelayedSession(t *testing.T) {
 	t.Parallel()
 	_, hs, roster := behind(t, "ws", 3, node.RelayLimits{})
-	ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+	ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestRelayedBecomesDirect(t *testing.T) {
 		_, hs, roster := behind(t, transport, 2, node.RelayLimits{})
 		ctx := within(t, patience)
 		for generation := uint64(0); ; generation++ {
-			ss, errs := join(ctx, hs, []node.Roster{roster}, []Hello{{Generation: generation}})
+			ss, errs := join(ctx, hs, []identity.Roster{roster}, []Hello{{Generation: generation}})
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
@@ -96,7 +96,7 @@ func TestRelayIsForMembers(t *testing.T) {
 	cfg := config(t, "tcp")
 	cfg.Listen, cfg.Relays = nil, r.Addrs()
 	stranger := open(t, cfg)
-	ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+	ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestRelayIsForMembers(t *testing.T) {
 	for _, s := range ss {
 		s.Close()
 	}
-	if err := r.Admit(node.Roster{Members: roster.Members[:1]}); err != nil {
+	if err := r.Admit(identity.Roster{Members: roster.Members[:1]}); err != nil {
 		t.Fatal(err)
 	}
 	if n := r.Connected(); n > 1 {
@@ -119,7 +119,7 @@ func TestRelayIsForMembers(t *testing.T) {
 func TestRelayLimit(t *testing.T) {
 	t.Parallel()
 	_, hs, roster := behind(t, "ws", 2, node.RelayLimits{Bytes: 1 << 20})
-	ss, errs := join(within(t, patience), hs, []node.Roster{roster}, []Hello{{}})
+	ss, errs := join(within(t, patience), hs, []identity.Roster{roster}, []Hello{{}})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
 
 // The first message on a session's stream, before any frame, is a roll each way: for each rank the

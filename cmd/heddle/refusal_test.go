@@ -16,7 +16,6 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -64,7 +63,7 @@ func (f *flock) lie(ctx context.Context, r int, l *liar) error {
 		return err
 	}
 	roster, text := disclosure.Roster(*p), p.Agreed()
-	listen := node.Config{Identity: key, Listen: roster.Members[r].Addrs, Transport: p.Carrier,
+	listen := p2p.Config{Identity: key, Listen: roster.Members[r].Addrs, Transport: p.Carrier,
 		MaxPeers: len(p.Members)}
 	h, err := p2p.Listen(listen)
 	if err != nil {

@@ -39,7 +39,7 @@ func TestArm(t *testing.T) {
 		return exec.Command("qemu-aarch64-static", append([]string{filepath.Join(dir, "arm64")}, args...)...)
 	}
 	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", testenv.FreePorts(t, 1))
-	var members []node.Member
+	var members []identity.Member
 	// One closed form without random features: with them the systems are so badly conditioned here that processors
 	// which round differently find weights further apart than peers take from one another.
 	text := "class_means: {experimental: {random_features: 0}}\nmembers:\n"
@@ -48,7 +48,7 @@ func TestArm(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		m := node.Member{Name: name, ID: strings.TrimSpace(string(id))}
+		m := identity.Member{Name: name, ID: strings.TrimSpace(string(id))}
 		if r == 2 {
 			m.Addrs = []string{at}
 		}
@@ -60,7 +60,7 @@ func TestArm(t *testing.T) {
 		t.Fatal(err)
 	}
 	relay, err := node.ListenRelay(node.Config{Identity: key, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}},
-		node.Roster{Members: members}, node.RelayLimits{})
+		identity.Roster{Members: members}, node.RelayLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

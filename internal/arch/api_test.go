@@ -198,7 +198,8 @@ func TestShown(t *testing.T) {
 	}
 	check(module+"/internal/in", `package in
 		type T struct{}
-		func (T) Do() {}`)
+		func (T) Do() {}
+		type K int`)
 	check(module+"/open", "package open\ntype T struct{}")
 	p := check(module+"/api", `package api
 		import ("`+module+`/internal/in"; "`+module+`/open")
@@ -206,6 +207,14 @@ func TestShown(t *testing.T) {
 		func Result() (func(in.T), error) { return nil, nil }
 		type Field struct{ X [2]in.T }
 		type Embeds struct{ in.T }
+		type Points struct{ *in.T }
+		type Promotes struct{ *hidden }
+		func (hidden) Do(in.T) {}
+		const Constant in.K = 1
+		func Returns() (x hidden) { return }
+		func Generic[V interface{ *in.T }](V) {}
+		type Chain = Alias
+		type Calls[V any] struct{ F func(V) in.T }
 		type Method struct{}
 		func (*Method) Do(in.T) {}
 		type Asks interface{ Do(chan in.T) }
@@ -221,9 +230,10 @@ func TestShown(t *testing.T) {
 		func Fine(open.T, Good) {}`)
 	public := map[string]bool{p.Path(): true, module + "/open": true}
 	got := shown(p, public)
-	want := "Alias Asks Embeds Field Hides List Method Of Param Result Value"
-	if s := strings.Join(got["internal/in.T"], " "); s != want || len(got) != 1 {
-		t.Errorf("%v, want internal/in.T by %s", got, want)
+	want := "Alias Asks Calls Chain Embeds Field Generic Hides List Method Of Param Points Promotes Result " +
+		"Returns Value"
+	if s := strings.Join(got["internal/in.T"], " "); s != want || len(got) != 2 || len(got["internal/in.K"]) != 1 {
+		t.Errorf("%v, want internal/in.T by %s, and internal/in.K by Constant", got, want)
 	}
 }
 

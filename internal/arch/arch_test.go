@@ -158,7 +158,7 @@ func TestLibraryIsFreeOfTheNetwork(t *testing.T) {
 	for _, target := range targets {
 		for _, p := range list(t, target) {
 			at := short(p.ImportPath)
-			if anyMatches([]string{"p2p/...", "internal/p2p/...", "session", "internal/disclosure", "cmd/...",
+			if anyMatches([]string{"p2p/...", "internal/p2p/...", "internal/session", "internal/disclosure", "cmd/...",
 				"internal/cli/...", "mobile/...", "examples/...", "bench/...", "."}, at) {
 				continue
 			}

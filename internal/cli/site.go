@@ -18,10 +18,17 @@ import (
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
+	"github.com/heddle-gnn/heddle/internal/session"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
 )
+
+// SessionOf returns what a meeting without training needs of s.
+func SessionOf(s heddle.Site) session.Site {
+	return session.Site{Identity: s.Identity, Shard: s.Shard, State: s.State, Network: s.Network, Wait: s.Wait,
+		Gate: s.Gate, OnEvent: s.OnEvent}
+}
 
 // LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
 // the settings that flags gave, by name. Keys of the file that are not settings go to rest. All

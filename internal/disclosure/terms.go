@@ -16,11 +16,11 @@ import (
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/leaf"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/internal/session"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -41,9 +41,9 @@ func TrainingTerms(p plan.Plan, rank int, own *shard.Shard) (t session.Terms, er
 }
 
 // Roster returns the members of p, by rank, as package node takes them.
-func Roster(p plan.Plan) (r node.Roster) {
+func Roster(p plan.Plan) (r identity.Roster) {
 	for _, m := range p.Members {
-		r.Members = append(r.Members, node.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
+		r.Members = append(r.Members, identity.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
 	}
 	return r
 }
@@ -54,7 +54,7 @@ func CheckMembers(p plan.Plan) error {
 	if err := p.CheckMembers(); err != nil || len(p.Members) == 0 {
 		return err
 	}
-	return Roster(p).Validate()
+	return node.Check(Roster(p))
 }
 
 // DeriveMembers adds a member for each host, with keys that follow from a secret that all of them

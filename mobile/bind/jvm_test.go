@@ -115,11 +115,11 @@ type federation struct {
 func newFederation(t *testing.T, m machine, settings string) *federation {
 	t.Helper()
 	f := &federation{machine: m, ids: t.TempDir()}
-	var members []node.Member
+	var members []identity.Member
 	for r := range 2 {
 		p := m.run(t, "id", filepath.Join(f.ids, fmt.Sprint(r)))
 		members = append(members,
-			node.Member{Name: fmt.Sprintf("phone-%d", r), ID: strings.TrimPrefix(p.until(t, "id "), "id ")})
+			identity.Member{Name: fmt.Sprintf("phone-%d", r), ID: strings.TrimPrefix(p.until(t, "id "), "id ")})
 	}
 	at := free(t)
 	own, err := identity.New()
@@ -127,9 +127,9 @@ func newFederation(t *testing.T, m machine, settings string) *federation {
 	if err := errors.Join(err, err2); err != nil {
 		t.Fatal(err)
 	}
-	members = append(members, node.Member{Name: "site", ID: own.PeerID(), Addrs: []string{at}})
+	members = append(members, identity.Member{Name: "site", ID: own.PeerID(), Addrs: []string{at}})
 	r, err := node.ListenRelay(node.Config{Identity: relay, Listen: []string{"/ip4/127.0.0.1/udp/0/quic-v1"}},
-		node.Roster{Members: members}, node.RelayLimits{})
+		identity.Roster{Members: members}, node.RelayLimits{})
 	if err != nil {
 		t.Fatal(err)
 	}

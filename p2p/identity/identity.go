@@ -16,9 +16,10 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // Identity is a peer's Ed25519 key. Its public half is the peer ID, which rosters list.

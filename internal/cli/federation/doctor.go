@@ -18,6 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/kernels"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // doctor checks what a run needs. It prints each finding at once, with a remedy.
@@ -105,7 +106,7 @@ func (d *doctor) key() {
 
 // reach is whom to reach, and how.
 type reach struct {
-	members node.Roster
+	members identity.Roster
 	relays  []string
 	carrier string
 }

@@ -258,7 +258,7 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	site := p
 	defer func() {
 		if err != nil {
-			disclosure.Decline(ctx, *site, s.Site.Session())
+			disclosure.Decline(ctx, *site, cli.SessionOf(s.Site))
 		}
 	}()
 	if s.file != nil {

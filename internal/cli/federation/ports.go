@@ -18,6 +18,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 const (
@@ -30,8 +31,8 @@ const (
 var payloads = []int{1200, 1252, 1372, 1452}
 
 // names resolves the host names in the addresses of the others: each fault of DNS stops all connections there.
-func (d *doctor) names(ctx context.Context, dns *net.Resolver, all []node.Member, relays []string) {
-	for _, m := range append(slices.Clone(all), node.Member{Name: "relay", Addrs: relays}) {
+func (d *doctor) names(ctx context.Context, dns *net.Resolver, all []identity.Member, relays []string) {
+	for _, m := range append(slices.Clone(all), identity.Member{Name: "relay", Addrs: relays}) {
 		for _, text := range m.Addrs {
 			a, err := ma.NewMultiaddr(text)
 			if err != nil {
@@ -87,7 +88,7 @@ type asked struct {
 
 // askAll asks the UDP ports of the others until each has answered, or ctx ends. It runs next to the survey over libp2p,
 // since both wait for the same members, and repeats: a member's program may start later.
-func askAll(ctx context.Context, all []node.Member, self string) []*asked {
+func askAll(ctx context.Context, all []identity.Member, self string) []*asked {
 	var out []*asked
 	var asking sync.WaitGroup
 	for _, m := range all {

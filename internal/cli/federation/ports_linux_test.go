@@ -151,8 +151,9 @@ func TestDNSFault(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
 	}}
 	text := told(func(d *doctor) {
-		d.names(t.Context(), dns, []node.Member{{Name: "south", Addrs: []string{"/dns4/south.example/udp/4001/quic-v1",
-			"/ip4/127.0.0.1/udp/4001/quic-v1"}}}, []string{"/dns/post.example/udp/4001/quic-v1"})
+		d.names(t.Context(), dns, []identity.Member{{Name: "south",
+			Addrs: []string{"/dns4/south.example/udp/4001/quic-v1",
+				"/ip4/127.0.0.1/udp/4001/quic-v1"}}}, []string{"/dns/post.example/udp/4001/quic-v1"})
 	})
 	printed(t, text, "dns      FAULT south: lookup south.example", "no such host", "resolvectl query south.example",
 		"FAULT relay: lookup post.example")
@@ -213,7 +214,8 @@ func TestSkewedClock(t *testing.T) {
 		n, _ := io.Copy(io.Discard, s)
 		s.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 	})
-	roster := node.Roster{Members: []node.Member{{Name: "here", ID: here.ID().String(), Addrs: here.FullAddrs()},
+	roster := identity.Roster{Members: []identity.Member{
+		{Name: "here", ID: here.ID().String(), Addrs: here.FullAddrs()},
 		{Name: "there", ID: there.ID().String(), Addrs: there.FullAddrs()}}}
 	members, err := there.Members(roster)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // post has the flags of heddle relay.
@@ -98,10 +99,10 @@ func (p post) serveRelay(ctx context.Context, log *slog.Logger) error {
 }
 
 // carried lists whom a relay serves: members whose membership has not ended.
-func carried(r admission.Roster, now time.Time) (out node.Roster) {
+func carried(r admission.Roster, now time.Time) (out identity.Roster) {
 	for _, m := range r.Members {
 		if _, err := r.Admit(m.ID, now); err == nil {
-			out.Members = append(out.Members, node.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
+			out.Members = append(out.Members, identity.Member{Name: m.Name, ID: m.ID, Addrs: m.Addresses})
 		}
 	}
 	return out

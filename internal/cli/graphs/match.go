@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/align"
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
-	"github.com/heddle-gnn/heddle/session"
+	"github.com/heddle-gnn/heddle/internal/session"
 )
 
 // Matching is a site that makes its part of a graph with others.
@@ -81,12 +81,12 @@ func (s *Matching) matchTables(ctx context.Context, w *cli.Watch, stdout io.Writ
 	}
 	own, err := s.Open(ctx, w, stdout, p, rank)
 	if err != nil && !s.dry {
-		disclosure.Decline(ctx, *p, s.Site.Session())
+		disclosure.Decline(ctx, *p, cli.SessionOf(s.Site))
 	}
 	if err != nil || s.dry {
 		return err
 	}
-	return disclosure.Meet(ctx, *p, s.Site.Session(), "meet", func(ctx context.Context, m *session.Session) error {
+	return disclosure.Meet(ctx, *p, cli.SessionOf(s.Site), "meet", func(ctx context.Context, m *session.Session) error {
 		return s.Build(ctx, p, m, own, w, stdout)
 	})
 }

@@ -41,7 +41,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		before, err = q.runNodes(own.Alone(), card)
 	}
 	if err != nil {
-		disclosure.Decline(ctx, *p, q.Site.Session())
+		disclosure.Decline(ctx, *p, cli.SessionOf(q.Site))
 	}
 	if closer != nil {
 		defer func() { err = errors.Join(err, closer.Close()) }()

@@ -101,7 +101,7 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 		})
 	}
 	keyed.Wait()
-	var roster node.Roster
+	var roster identity.Roster
 	for q, s := range collectors {
 		cfg := listens(t, "/ip4/127.0.0.1/udp/0/quic-v1")
 		server, err := node.ServeLeaves(cfg, s)
@@ -109,7 +109,8 @@ func overQUIC(t *testing.T, c classmeans.Config, m members, link netsim.Model) t
 			t.Fatal(err)
 		}
 		defer server.Close()
-		roster.Members = append(roster.Members, node.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(),
+		roster.Members = append(roster.Members, identity.Member{Name: fmt.Sprintf("site %d", q),
+			ID:    cfg.Identity.PeerID(),
 			Addrs: server.Addrs()})
 	}
 	uplinks := make([]comm.Transport, phones)

@@ -27,9 +27,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
 	"github.com/heddle-gnn/heddle/internal/disk"
+	"github.com/heddle-gnn/heddle/internal/session"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/plan"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // journal is how far a site is. It is kept in its state folder.
@@ -269,7 +269,7 @@ func (t *taking) agree(ctx context.Context) (err error) {
 	page, err := t.page(ctx)
 	if err != nil {
 		// The others may be waiting already, for as long as their site.yaml has.
-		disclosure.Decline(ctx, *t.plan, t.match.Site.Session())
+		disclosure.Decline(ctx, *t.plan, cli.SessionOf(t.match.Site))
 		return err
 	}
 	if err := disk.MkdirAll(disk.OS{}, t.file.State, 0o700); err != nil {
@@ -378,7 +378,7 @@ type standing struct {
 // do.
 func (t *taking) meet(ctx context.Context) (complete bool, err error) {
 	t.live.Step("Step 1 of 2, matching tables")
-	site := t.match.Site.Session()
+	site := cli.SessionOf(t.match.Site)
 	err = disclosure.Meet(ctx, *t.plan, site, "take part", func(ctx context.Context, m *session.Session) error {
 		all, err := t.compare(ctx, m.Group)
 		if err != nil {

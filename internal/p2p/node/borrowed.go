@@ -11,6 +11,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // Borrowed is a libp2p host of the program that embeds the library. Its transports, timeouts, limits and address book
@@ -39,16 +41,16 @@ func Borrow(cfg Config) (*Borrowed, error) {
 }
 
 // ID and what follows do what they do for a Node.
-func (b *Borrowed) ID() peer.ID                             { return b.host.ID() }
-func (b *Borrowed) Network() network.Network                { return b.host.Network() }
-func (b *Borrowed) Config() Config                          { return b.cfg }
-func (b *Borrowed) Members(r Roster) ([]Peer, error)        { return r.parse(b.cfg.MaxPeers) }
-func (b *Borrowed) Revoke(p peer.ID, why error)             { b.gate.revoke(p, why) }
-func (b *Borrowed) Revoked(p peer.ID) error                 { return b.gate.why(p) }
-func (b *Borrowed) Disconnect(peer.ID)                      {}              // other protocols may use them
-func (b *Borrowed) Dials(Peer) bool                         { return true } // the address book may know more
-func (b *Borrowed) Relayed() bool                           { return false }
-func (b *Borrowed) Watch(network.Conn, func(time.Duration)) {} // the host's timeouts do
+func (b *Borrowed) ID() peer.ID                               { return b.host.ID() }
+func (b *Borrowed) Network() network.Network                  { return b.host.Network() }
+func (b *Borrowed) Config() Config                            { return b.cfg }
+func (b *Borrowed) Members(r identity.Roster) ([]Peer, error) { return parse(r, b.cfg.MaxPeers) }
+func (b *Borrowed) Revoke(p peer.ID, why error)               { b.gate.revoke(p, why) }
+func (b *Borrowed) Revoked(p peer.ID) error                   { return b.gate.why(p) }
+func (b *Borrowed) Disconnect(peer.ID)                        {}              // other protocols may use them
+func (b *Borrowed) Dials(Peer) bool                           { return true } // the address book may know more
+func (b *Borrowed) Relayed() bool                             { return false }
+func (b *Borrowed) Watch(network.Conn, func(time.Duration))   {} // the host's timeouts do
 
 // DialRelayed is never called, since the host reaches relays by itself.
 func (b *Borrowed) DialRelayed(context.Context, peer.ID) error { return errors.ErrUnsupported }

@@ -29,41 +29,20 @@ const (
 	mostTimeout     = 10 * time.Minute
 )
 
-// Config sets how a Node is reached. The zero value of each field but Identity is usable.
+// Config sets how a Node is reached: package p2p has the same, with what each field is.
 type Config struct {
-	Identity  identity.Identity // this peer's key; required
-	Listen    []string          // multiaddresses to listen on, port 0 for any; none: this peer only dials out
-	Transport string            // one of quic, tcp, noise, ws, auto; "" = quic
-	MaxFrame  int               // bytes, largest frame sent or taken; 0 = 64 MiB, at most 1 GiB; equal on all peers
-	MaxPeers  int               // largest roster, sizes the limits on connections and memory; 0 = 64, at most 4096
-
-	// PeerTimeout is how long a peer may be silent (power cut, unplugged cable) before it counts as
-	// failed; 0 = 10 s, 1 s to 10 min. Keep-alives are sent every half of it: it must be equal on
-	// all peers.
+	Identity    identity.Identity
+	Listen      []string
+	Transport   string
+	MaxFrame    int
+	MaxPeers    int
 	PeerTimeout time.Duration
-	MaxRate     int64 // receive rate limit for each member, bytes a second; 0 = none
-
-	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry the
-	// traffic of pairs that cannot connect directly, not even by hole punching.
-	Relays []string
-	// find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
-	LAN bool
-
-	// Guests lets anybody connect who proves a key, and open a few streams: for a node that serves leaves and nothing
-	// else. Whom it serves is the business of their protocol.
-	Guests bool
-
-	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to
-	// programs (Android from version 11). If nil, the system is asked.
-	Interfaces []netip.Addr
-
-	// Announce are the addresses at which members can reach this host, sent by mDNS and to punch holes (nil = its
-	// interfaces').
-	Announce []string
-
-	// Host is the program's own, with the key of Identity (nil = a new one). It listens, and is announced, as the
-	// program has set it up.
-	Host host.Host
+	MaxRate     int64
+	Relays      []string
+	LAN         bool
+	Interfaces  []netip.Addr
+	Announce    []string
+	Host        host.Host
 }
 
 // Validate reports all faults at once.

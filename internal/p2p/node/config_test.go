@@ -48,14 +48,14 @@ func TestRosterReportsAllFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	roster := Roster{Members: []Member{
+	roster := identity.Roster{Members: []identity.Member{
 		{Name: "a", ID: a.PeerID()},
 		{Name: "twin", ID: a.PeerID()},
 		{Name: "", ID: b.PeerID(), Addrs: []string{"/ip4/1.2.3.4/tcp/1/p2p/" + a.PeerID()}},
 		{Name: "d", ID: "site-d"},
 		{Name: strings.Repeat("e", maxName+1), ID: b.PeerID(), Addrs: []string{"10.0.0.1:80", "/p2p/" + b.PeerID()}},
 	}}
-	_, err = roster.parse(10)
+	_, err = parse(roster, 10)
 	for _, want := range []string{"member 1 (twin): peer ID " + a.PeerID() +
 		" must be of one member (member 0 has it, too)",
 		"1 to 255 bytes (got 0)", "names another peer",
@@ -65,10 +65,10 @@ func TestRosterReportsAllFaults(t *testing.T) {
 			t.Errorf("%v\nlacks %q", err, want)
 		}
 	}
-	if _, err := roster.parse(4); err == nil || !strings.Contains(err.Error(), "at most 4 members (got 5)") {
+	if _, err := parse(roster, 4); err == nil || !strings.Contains(err.Error(), "at most 4 members (got 5)") {
 		t.Errorf("5 members under MaxPeers 4: %v", err)
 	}
-	if _, err := (Roster{}).parse(4); err == nil {
+	if _, err := parse(identity.Roster{}, 4); err == nil {
 		t.Error("an empty roster has no fault")
 	}
 }

@@ -100,7 +100,8 @@ func FuzzRoster(f *testing.F) {
 	f.Add("", "12D3", "/p2p/"+id.PeerID())
 	f.Add("x", id.PeerID(), "/ip4/1.2.3.4/tcp/443/wss/p2p/"+id.PeerID()+"/p2p-circuit")
 	f.Fuzz(func(t *testing.T, name, id, addr string) {
-		members, err := Roster{Members: []Member{{Name: name, ID: id, Addrs: []string{addr}}}}.parse(1)
+		one := identity.Member{Name: name, ID: id, Addrs: []string{addr}}
+		members, err := parse(identity.Roster{Members: []identity.Member{one}}, 1)
 		if err != nil {
 			return
 		}

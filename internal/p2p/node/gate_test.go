@@ -349,9 +349,9 @@ func TestCloseWhileDialling(t *testing.T) {
 // revoked guest stays out. Without guests nobody gets in.
 func TestGuests(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
-		cfg := Config{Identity: newIdentity(t), Transport: transport, PeerTimeout: patience, Guests: true}
+		cfg := Config{Identity: newIdentity(t), Transport: transport, PeerTimeout: patience}
 		cfg.Listen = []string{cfg.sample()}
-		a, closed := open(t, cfg), listen(t, transport)
+		a, closed := openFor(t, cfg, true), listen(t, transport)
 		a.SetStreamHandler("/test", func(s network.Stream) { s.Close() })
 		for k := range 3 {
 			b := listen(t, transport)

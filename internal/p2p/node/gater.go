@@ -20,7 +20,7 @@ var errTooMany = errors.New("too many connection attempts")
 type gater struct {
 	relays map[peer.ID]bool // set before the network starts
 	peers  int              // MaxPeers
-	guests bool             // Config.Guests
+	guests bool             // anybody may connect who proves a key
 	opens  *rate.Limiter    // of the streams of all of them
 
 	mu        sync.RWMutex

@@ -39,7 +39,7 @@ type leafFederation struct {
 	agreed     leaf.Agreement
 	collectors []*leaf.Collector
 	servers    []*LeafServer
-	roster     Roster
+	roster     identity.Roster
 }
 
 // meetLeaves makes a leafFederation whose exchanges close with so many leaves. Evidence must be "phone".
@@ -72,7 +72,7 @@ func meetLeaves(t *testing.T, transport string, sites, most int) *leafFederation
 		t.Cleanup(func() { s.Close() })
 		f.collectors, f.servers = append(f.collectors, c), append(f.servers, s)
 		f.roster.Members = append(f.roster.Members,
-			Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: s.Addrs()})
+			identity.Member{Name: fmt.Sprintf("site %d", q), ID: cfg.Identity.PeerID(), Addrs: s.Addrs()})
 	}
 	return f
 }

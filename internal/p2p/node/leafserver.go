@@ -14,6 +14,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // LeafServer is a site's network node for leaves, next to its session's.
@@ -29,8 +30,7 @@ type LeafServer struct {
 // ServeLeaves opens the node and serves every leaf that connects, until Close. Whom the site admits is up to the
 // collector's rules. cfg.MaxPeers bounds how many leaves are connected at once.
 func ServeLeaves(cfg Config, c *leaf.Collector) (*LeafServer, error) {
-	cfg.Guests = true
-	n, err := Listen(cfg)
+	n, err := listenFor(cfg, true)
 	if err != nil {
 		return nil, fmt.Errorf("leaves: %w", err)
 	}
@@ -73,7 +73,7 @@ func (s *LeafServer) Close() error {
 	s.mu.Unlock()
 	var err error
 	if s.cancel(); !was {
-		err = s.Close()
+		err = s.node.Close()
 	}
 	s.wait.Wait()
 	return err
@@ -82,7 +82,7 @@ func (s *LeafServer) Close() error {
 // DialLeaf connects a leaf to sites, which are LeafServers in the order of their ranks. It returns a transport on which
 // they have the first ranks, for leaf.Dial; closing it closes the node. cfg.Identity is the leaf's key of this run:
 // sites see it, and nothing but the token ties it to what is sent.
-func DialLeaf(ctx context.Context, cfg Config, sites Roster) (_ comm.Transport, err error) {
+func DialLeaf(ctx context.Context, cfg Config, sites identity.Roster) (_ comm.Transport, err error) {
 	n, err := Listen(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("leaves: %w", err)

@@ -12,10 +12,12 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 	madns "github.com/multiformats/go-multiaddr-dns"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // Members returns the members of a roster, by rank, or all faults of the roster at once.
-func (n *Node) Members(r Roster) ([]Peer, error) { return r.parse(n.cfg.MaxPeers) }
+func (n *Node) Members(r identity.Roster) ([]Peer, error) { return parse(r, n.cfg.MaxPeers) }
 
 // Admit lets the members in, and nobody else but the relays.
 func (n *Node) Admit(members []Peer) {
@@ -105,36 +107,23 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Member is one peer of a roster.
-type Member struct {
-	Name  string   // for people: "site-b"; at most 255 bytes
-	ID    string   // peer ID, "12D3KooW…"
-	Addrs []string // multiaddresses to dial, with or without /p2p/ID (empty = it only dials out)
-}
-
-// Roster lists the members of a session. A member's rank is its index; all peers hold the same
-// order, but each may know other addresses.
-type Roster struct {
-	Members []Member
-}
-
-// Validate reports all faults at once: bad names, IDs and addresses, and repeated IDs.
-func (r Roster) Validate() error {
-	_, err := r.parse(MostPeers)
+// Check reports all faults of a roster at once: bad names, IDs and addresses, and repeated IDs.
+func Check(r identity.Roster) error {
+	_, err := parse(r, MostPeers)
 	return err
 }
 
 const maxName = 255
 
-// Peer is a Member as libp2p knows it.
+// Peer is an identity.Member as libp2p knows it.
 type Peer struct {
 	Name  string
 	ID    peer.ID
 	Addrs []ma.Multiaddr // without /p2p/ID
 }
 
-// parse checks the roster and reports all faults at once.
-func (r Roster) parse(limit int) ([]Peer, error) {
+// parse checks r and reports all faults at once.
+func parse(r identity.Roster, limit int) ([]Peer, error) {
 	var errs []error
 	if len(r.Members) == 0 {
 		errs = append(errs, errors.New("there must be at least one member"))

@@ -71,8 +71,12 @@ type Node struct {
 var _ host.Host = (*Node)(nil)
 
 // Listen opens the node's sockets. Nobody can connect until Admit.
-func Listen(cfg Config) (_ *Node, err error) {
-	n, err := newNode(cfg)
+func Listen(cfg Config) (*Node, error) { return listenFor(cfg, false) }
+
+// listenFor is Listen. guests lets anybody connect who proves a key, and open a few streams: for a node that serves
+// leaves and nothing else. Whom it serves is the business of their protocol.
+func listenFor(cfg Config, guests bool) (_ *Node, err error) {
+	n, err := newNode(cfg, guests)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +85,7 @@ func Listen(cfg Config) (_ *Node, err error) {
 			n.Close()
 		}
 	}()
-	if !cfg.Guests {
+	if !guests {
 		n.answerSurveys()
 	}
 	begin := func() {}
@@ -103,7 +107,7 @@ func Listen(cfg Config) (_ *Node, err error) {
 }
 
 // newNode makes a node that does not listen yet and speaks no protocol.
-func newNode(cfg Config) (_ *Node, err error) {
+func newNode(cfg Config, guests bool) (_ *Node, err error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -116,7 +120,7 @@ func newNode(cfg Config) (_ *Node, err error) {
 	n := &Node{cfg: cfg, gate: newGater(cfg.MaxPeers, relays), bus: eventbus.NewBus(), chosen: map[peer.ID]bool{},
 		probed: map[peer.ID]int{},
 		protos: mss.NewMultistreamMuxer[protocol.ID](), relayed: mss.NewMultistreamMuxer[protocol.ID]()}
-	if cfg.Guests {
+	if guests {
 		n.gate.invite()
 	}
 	defer func() {

@@ -52,9 +52,12 @@ func newIdentity(t testing.TB) identity.Identity {
 }
 
 // open opens a node that closes when the test ends.
-func open(t testing.TB, cfg Config) *Node {
+func open(t testing.TB, cfg Config) *Node { return openFor(t, cfg, false) }
+
+// openFor opens a node, which lets guests in if guests is true.
+func openFor(t testing.TB, cfg Config, guests bool) *Node {
 	t.Helper()
-	n, err := Listen(cfg)
+	n, err := listenFor(cfg, guests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,14 +88,14 @@ func dial(t testing.TB, from, to *Node) (network.Conn, error) {
 }
 
 // behind opens a relay on loopback, and n nodes that only it knows how to reach.
-func behind(t testing.TB, transport string, n int) (*Relay, []*Node, Roster) {
+func behind(t testing.TB, transport string, n int) (*Relay, []*Node, identity.Roster) {
 	t.Helper()
 	nodes := make([]*Node, n)
 	ids := make([]identity.Identity, n)
-	var roster Roster
+	var roster identity.Roster
 	for i := range ids {
 		ids[i] = newIdentity(t)
-		roster.Members = append(roster.Members, Member{Name: fmt.Sprintf("site-%d", i), ID: ids[i].PeerID()})
+		roster.Members = append(roster.Members, identity.Member{Name: fmt.Sprintf("site-%d", i), ID: ids[i].PeerID()})
 	}
 	cfg := Config{Identity: newIdentity(t), Transport: transport}
 	cfg.Listen = []string{cfg.sample()}

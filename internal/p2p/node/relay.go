@@ -9,6 +9,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	"github.com/libp2p/go-libp2p/p2p/protocol/identify"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // RelayLimits bounds what a relay carries. The zero value bounds nothing, since training data is
@@ -30,12 +32,12 @@ type Relay struct {
 const relayBuffer = 64 << 10
 
 // ListenRelay opens a relay for the members. cfg.Relays and cfg.LAN are not used.
-func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error) {
+func ListenRelay(cfg Config, members identity.Roster, l RelayLimits) (_ *Relay, err error) {
 	if l.Bytes < 0 || l.Duration < 0 || l.Circuits < 0 {
 		return nil, fmt.Errorf("relay: limits must be at least 0 (got %+v)", l)
 	}
 	cfg.Relays, cfg.LAN = nil, false
-	n, err := newNode(cfg)
+	n, err := newNode(cfg, false)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +84,8 @@ func ListenRelay(cfg Config, members Roster, l RelayLimits) (_ *Relay, err error
 }
 
 // Admit replaces the members: those who are none any more are disconnected, at once.
-func (r *Relay) Admit(members Roster) error {
-	parsed, err := members.parse(r.node.cfg.MaxPeers)
+func (r *Relay) Admit(members identity.Roster) error {
+	parsed, err := parse(members, r.node.cfg.MaxPeers)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/transport"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 const surveyRetry = time.Second // between two attempts of one way
@@ -32,8 +34,8 @@ type Sighting struct {
 // Survey measures every way to every other member and relay, retrying until ctx ends or all have
 // answered, and then answers those that still look for this node, for at most HandshakeTime. Members answer while they
 // join, train or survey. The node must not be in a session.
-func (n *Node) Survey(ctx context.Context, roster Roster) ([]Sighting, error) {
-	members, err := roster.parse(n.cfg.MaxPeers)
+func (n *Node) Survey(ctx context.Context, roster identity.Roster) ([]Sighting, error) {
+	members, err := parse(roster, n.cfg.MaxPeers)
 	if err != nil {
 		return nil, err
 	}

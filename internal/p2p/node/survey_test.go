@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // A survey finds who answers, by which way and how fast, and says why the others do not.
@@ -12,7 +14,8 @@ func TestSurvey(t *testing.T) {
 	t.Parallel()
 	r, nodes, roster := behind(t, "tcp", 2)
 	here := listen(t, "tcp")
-	roster.Members = append(roster.Members, Member{Name: "here", ID: here.ID().String(), Addrs: here.FullAddrs()})
+	roster.Members = append(roster.Members, identity.Member{Name: "here", ID: here.ID().String(),
+		Addrs: here.FullAddrs()})
 	if err := r.Admit(roster); err != nil {
 		t.Fatal(err)
 	}
@@ -53,11 +56,12 @@ func TestSurvey(t *testing.T) {
 // TestSurveyAtBoth: two nodes that survey at the same time, and close as soon as they are done, find each other.
 func TestSurveyAtBoth(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
-		var roster Roster
+		var roster identity.Roster
 		nodes := make([]*Node, 3)
 		for i := range nodes {
 			nodes[i] = listen(t, transport)
-			roster.Members = append(roster.Members, Member{Name: string(rune('a' + i)), ID: nodes[i].ID().String(),
+			roster.Members = append(roster.Members, identity.Member{Name: string(rune('a' + i)),
+				ID:    nodes[i].ID().String(),
 				Addrs: nodes[i].FullAddrs()})
 		}
 		var all sync.WaitGroup

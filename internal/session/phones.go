@@ -245,7 +245,7 @@ func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
 	if err != nil {
 		return nil, err
 	}
-	agreed, roster, members := p.terms.Phones.Agreement, node.Roster{}, []int(nil)
+	agreed, roster, members := p.terms.Phones.Agreement, identity.Roster{}, []int(nil)
 	for r, m := range p.terms.Members.Members[:agreed.Sites] {
 		m.Addrs = p.terms.Phones.Addresses[r]
 		roster.Members, members = append(roster.Members, m), append(members, r)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/admission"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
 // swallow is a transport that takes everything.
@@ -25,7 +25,7 @@ func TestMaxBytesOfARun(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() *keeper {
 		k := &keeper{Policy: &admission.Policy{MaxBytes: 6400 + 1024},
-			terms: Terms{Members: node.Roster{Members: make([]node.Member, 2)}}}
+			terms: Terms{Members: identity.Roster{Members: make([]identity.Member, 2)}}}
 		if err := k.recall(dir); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 	"github.com/heddle-gnn/heddle/p2p"
@@ -28,7 +26,7 @@ type Site struct {
 	Identity identity.Identity // of the member that this site is
 	Shard    *shard.Shard      // its part of the graph; a meeting without training does not need it
 	State    string            // directory of checkpoints (empty = none are kept)
-	Network  Network           // how it reaches the others (zero = over libp2p, at the plan's addresses)
+	Network  p2p.Network       // how it reaches the others (zero = over libp2p, at the plan's addresses)
 	Wait     time.Duration     // how long to wait for all peers at the start (0 = DefaultWait)
 	Rejoin   time.Duration     // how long to wait for failed peers (0 = a failure ends the run)
 	Gate     gate.Files
@@ -39,33 +37,10 @@ type Site struct {
 // DefaultWait is how long a site waits for the others unless it sets Wait.
 const DefaultWait = 10 * time.Minute
 
-// Network is how a site reaches the other members: at addresses that Heddle listens on, over a libp2p host of the
-// program, or over a transport of the program.
-type Network struct {
-	Listen       []string     // multiaddresses to listen on (nil = the plan's, or the roster's)
-	Announce     []string     // multiaddresses for mDNS and hole punching (nil = of its interfaces)
-	LAN          bool         // find peers on the local network by mDNS
-	Interfaces   []netip.Addr // addresses of this machine, if the system lists none, as Android (nil = it is asked)
-	ReceiveLimit int64        // bytes per second from each other peer (0 = no limit)
-	Link         string       // simulated slower network, such as "latency=20ms,rate=100M" (empty = none)
-
-	// Host is a libp2p host with the site's identity. Its own address book and routing find members without an address
-	// in the plan. It stays open, and so do its connections unless a run fails: a run adds three protocols and takes
-	// them away. One host carries one run at a time. The plan's carrier, relays and peer_timeout are not read, since
-	// the program has set the host up.
-	Host p2p.Libp2p
-
-	// Transport connects this member, of rank rank, to size−1 others. It is called for each connection: again after a
-	// failure if Site.Rejoin is set, and until ctx ends. Heddle closes what it returns, and compares the plans of the
-	// members before any data. That each rank is the member that the plan lists, and that nobody else reads the frames,
-	// is up to the program. The policy's ReceiveLimit does not apply.
-	Transport func(ctx context.Context, rank, size int) (comm.Transport, error)
-}
-
 // Terms are what the members of a run agree on about their sessions, and this member's place among them.
 type Terms struct {
-	Rank        int         // of this member
-	Members     node.Roster // by rank
+	Rank        int             // of this member
+	Members     identity.Roster // by rank
 	Relays      []string
 	Carrier     string
 	PeerTimeout time.Duration
@@ -194,24 +169,24 @@ func (s Site) Decline(ctx context.Context, t Terms) {
 	defer cancel()
 	t.Hello = p2p.Hello{PlanText: p2p.Declined}
 	if s.Network.Transport != nil {
-		if over, err := s.Network.connect(ctx, t); err == nil {
+		if over, err := connect(ctx, s.Network, t); err == nil {
 			over.Close()
 		}
 		return
 	}
-	h, err := p2p.Listen(node.Config{Identity: s.Identity, Transport: t.Carrier, MaxPeers: len(t.Members.Members),
+	h, err := p2p.Listen(p2p.Config{Identity: s.Identity, Transport: t.Carrier, MaxPeers: len(t.Members.Members),
 		Relays: t.Relays, PeerTimeout: t.PeerTimeout, Host: s.Network.Host})
 	if err != nil {
 		return
 	}
 	defer h.Close()
-	members := node.Roster{Members: slices.Clone(t.Members.Members)}
+	members := identity.Roster{Members: slices.Clone(t.Members.Members)}
 	members.Members[t.Rank].Addrs = nil // it dials, and waits for nobody
 	h.Join(ctx, members, t.Hello)
 }
 
 // connect connects the member of t over the program's transport, and compares the plans.
-func (n Network) connect(ctx context.Context, t Terms) (comm.Transport, error) {
+func connect(ctx context.Context, n p2p.Network, t Terms) (comm.Transport, error) {
 	over, err := n.Transport(ctx, t.Rank, len(t.Members.Members))
 	if err != nil {
 		return nil, err

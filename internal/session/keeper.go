@@ -16,9 +16,9 @@ import (
 	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/admission"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
@@ -29,7 +29,7 @@ type keeper struct {
 
 	gate    gate.Files
 	terms   Terms
-	network Network
+	network p2p.Network
 	roster  admission.Roster          // if there is a policy
 	own     *shard.Shard              // (nil = no row of a shard leaves)
 	host    *p2p.Host                 // (nil = the program has its own transport)
@@ -110,8 +110,8 @@ func (k *keeper) enforce(plan, id string, now time.Time) error {
 }
 
 // members returns the members of the run; the federation's roster adds addresses to members without.
-func (k *keeper) members() node.Roster {
-	r := node.Roster{Members: slices.Clone(k.terms.Members.Members)}
+func (k *keeper) members() identity.Roster {
+	r := identity.Roster{Members: slices.Clone(k.terms.Members.Members)}
 	for i, m := range r.Members {
 		if listed, ok := k.roster.Find(m.ID); ok && len(m.Addrs) == 0 {
 			r.Members[i].Addrs = listed.Addresses
@@ -121,7 +121,7 @@ func (k *keeper) members() node.Roster {
 }
 
 // config is what the run, the policy and the site itself want of its host; the smallest limit of a rate is used.
-func (k *keeper) config(s Site) node.Config {
+func (k *keeper) config(s Site) p2p.Config {
 	at := s.Network.Listen
 	if at == nil && s.Network.Host == nil {
 		at = k.members().Members[k.terms.Rank].Addrs
@@ -130,7 +130,7 @@ func (k *keeper) config(s Site) node.Config {
 	if k.Policy != nil && k.Policy.ReceiveLimit > 0 && (limit == 0 || k.Policy.ReceiveLimit < limit) {
 		limit = k.Policy.ReceiveLimit
 	}
-	return node.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier,
+	return p2p.Config{Identity: s.Identity, Listen: at, Transport: k.terms.Carrier,
 		MaxPeers: len(k.terms.Members.Members), LAN: s.Network.LAN, Interfaces: s.Network.Interfaces,
 		PeerTimeout: k.terms.PeerTimeout,
 		Announce:    s.Network.Announce, Host: s.Network.Host,
@@ -198,7 +198,7 @@ func (k *keeper) meet(ctx context.Context) (comm.Transport, error) {
 		k.waiting.Store(int64(time.Until(until)))
 	}
 	if k.host == nil {
-		return k.network.connect(ctx, k.terms)
+		return connect(ctx, k.network, k.terms)
 	}
 	return k.host.Join(ctx, k.members(), k.terms.Hello)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
-	"github.com/heddle-gnn/heddle/internal/p2p/node"
 	"github.com/heddle-gnn/heddle/p2p"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 	"github.com/heddle-gnn/heddle/train"
@@ -82,14 +81,14 @@ func Local(
 			}
 		}
 	}()
-	keys, members := make([]identity.Identity, size), node.Roster{}
+	keys, members := make([]identity.Identity, size), identity.Roster{}
 	for r, t := range all {
 		if keys[r], err = identity.New(); err != nil {
 			return err
 		}
-		one := node.Member{Name: fmt.Sprintf("peer %d", r), ID: keys[r].PeerID()}
+		one := identity.Member{Name: fmt.Sprintf("peer %d", r), ID: keys[r].PeerID()}
 		if listen != nil && size > 1 {
-			network := node.Config{Identity: keys[r], Listen: listen, Transport: t.Carrier, MaxPeers: max(64, size)}
+			network := p2p.Config{Identity: keys[r], Listen: listen, Transport: t.Carrier, MaxPeers: max(64, size)}
 			if hosts[r], err = p2p.Listen(network); err != nil {
 				return err
 			}
