@@ -60,26 +60,26 @@ func (g *Graph) read(f *section.Arrays) (err error) {
 // ReadTables reads the tables of numDst nodes that Sections wrote, and the edges into them from numSrc nodes. It leaves
 // out name, encoding and splits.
 func (g *Graph) ReadTables(f *section.Arrays, numDst, numSrc int) (err error) {
-	if g.Adj, err = ReadCSR(f, 0, numDst, numSrc); err != nil {
+	if g.Adj, err = readCSR(f, 0, numDst, numSrc); err != nil {
 		return err
 	}
-	if err := g.Typed.Read(f, &g.Adj); err != nil {
+	if err := g.Typed.read(f, &g.Adj); err != nil {
 		return err
 	}
-	if g.X, err = ReadFeatures(f, "x", numDst); err != nil {
+	if g.X, err = readFeatures(f, "x", numDst); err != nil {
 		return err
 	}
-	if err := g.Types.Read(f, numDst, g.X); err != nil {
+	if err := g.Types.read(f, numDst, g.X); err != nil {
 		return err
 	}
-	edge, err := ReadFeatures(f, "edge", -1)
+	edge, err := readFeatures(f, "edge", -1)
 	if err != nil {
 		return err
 	}
 	if g.EdgeX = edge.Dense; edge.Sparse != nil {
 		return f.Errorf("edge/shape", "columns of edges must be dense")
 	}
-	if g.Labels, err = ReadLabels(f, numDst); err != nil {
+	if g.Labels, err = readLabels(f, numDst); err != nil {
 		return err
 	}
 	g.IDs, err = f.Strings("ids", numDst)

@@ -187,8 +187,8 @@ func (t *Relations) Sections() []section.Section {
 	return append(t.Adj.Sections(1), section.Strings("relations", t.Names)...)
 }
 
-// Read reads the relations of a file whose untyped adjacency is adj, nothing if it has none.
-func (t *Relations) Read(f *section.Arrays, adj *CSR) (err error) {
+// read reads the relations of a file whose untyped adjacency is adj, nothing if it has none.
+func (t *Relations) read(f *section.Arrays, adj *CSR) (err error) {
 	*t = Relations{}
 	if t.Names, err = f.Strings("relations", -1); err != nil || t.Names == nil {
 		return err
@@ -198,7 +198,7 @@ func (t *Relations) Read(f *section.Arrays, adj *CSR) (err error) {
 		return f.Errorf("relations/ptr", "there must be 1 to %d relations, and relations times nodes at most %d "+
 			"(got %d relations, %d nodes)", MaxRelations, math.MaxInt32, n, adj.NumDst)
 	}
-	if t.Adj, err = ReadCSR(f, 1, n*adj.NumDst, adj.NumSrc); err != nil {
+	if t.Adj, err = readCSR(f, 1, n*adj.NumDst, adj.NumSrc); err != nil {
 		return err
 	}
 	if err := t.Valid(adj); err != nil {

@@ -84,7 +84,7 @@ func TestRelationsInSections(t *testing.T) {
 		t.Fatal(err)
 	}
 	var typed Relations
-	if err := typed.Read(f, &g.Adj); err != nil || !reflect.DeepEqual(typed, g.Typed) {
+	if err := typed.read(f, &g.Adj); err != nil || !reflect.DeepEqual(typed, g.Typed) {
 		t.Fatalf("read %+v, %v, want %+v", typed, err, g.Typed)
 	}
 	plain := *g

@@ -26,9 +26,9 @@ func (g *CSR) Sections(number int) []section.Section {
 	return list
 }
 
-// ReadCSR returns the adjacency under a number, 0 for all edges, between numDst destinations
+// readCSR returns the adjacency under a number, 0 for all edges, between numDst destinations
 // and numSrc sources.
-func ReadCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
+func readCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 	name := fmt.Sprintf("adj/%d/", number)
 	g.NumDst, g.NumSrc = numDst, numSrc
 	if g.RowPtr, err = section.Values[int64](f, name+"row_ptr", numDst+1); err != nil {
@@ -74,8 +74,8 @@ func (f Features) Sections(name string) []section.Section {
 	return []section.Section{section.Array(name+"/dense", d.Data[:d.Rows*d.Cols], d.Rows, d.Cols)}
 }
 
-// ReadFeatures returns the rows under a name, as many as given (−1 = any number).
-func ReadFeatures(f *section.Arrays, name string, rows int) (x Features, err error) {
+// readFeatures returns the rows under a name, as many as given (−1 = any number).
+func readFeatures(f *section.Arrays, name string, rows int) (x Features, err error) {
 	at := name + "/dense"
 	switch {
 	case f.Has(at):
@@ -138,8 +138,8 @@ func (l Labels) Sections() []section.Section {
 	return append(list, section.Strings("y/names", l.Names)...)
 }
 
-// ReadLabels returns the labels of n nodes.
-func ReadLabels(f *section.Arrays, n int) (l Labels, err error) {
+// readLabels returns the labels of n nodes.
+func readLabels(f *section.Arrays, n int) (l Labels, err error) {
 	classes, err := section.Values[int64](f, "y/classes", 1)
 	if err != nil {
 		return Labels{}, err

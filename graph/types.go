@@ -126,8 +126,8 @@ func (t Types) Sections() []section.Section {
 	return append(list, section.Strings("types/names", t.Names)...)
 }
 
-// Read reads the types of n nodes with features x from a file, nothing if it has none.
-func (t *Types) Read(f *section.Arrays, n int, x Features) (err error) {
+// read reads the types of n nodes with features x from a file, nothing if it has none.
+func (t *Types) read(f *section.Arrays, n int, x Features) (err error) {
 	*t = Types{}
 	if !f.Has("types/of") {
 		return nil

@@ -115,7 +115,7 @@ func TestSnapshotTravelsWhole(t *testing.T) {
 	}
 	full := Snapshot{Labels: make([]float64, 2), Params: make([]float32, 4), Heads: make([]float32, 2),
 		Slab: make([]float32, 3), Best: make([]float32, 3), Moments: [][]float32{make([]float32, 3),
-			make([]float32, 3)}, Rounds: make([]float64, 3*5*RoundColumns), Stages: make([]float64, 3*StageColumns)}
+			make([]float32, 3)}, Rounds: make([]float64, 3*5*roundColumns), Stages: make([]float64, 3*stageColumns)}
 	if n := len(full.encode()); n != shape.most() {
 		t.Errorf("the largest snapshot has %d bytes, want the bound of %d", n, shape.most())
 	}
@@ -285,8 +285,8 @@ func TestGreetAndFetch(t *testing.T) {
 		mine := snapshot()
 		if rank == 1 { // a round behind
 			mine.At.Round--
-			mine.Rounds = mine.Rounds[:RoundColumns]
-			copy(mine.Rounds[RoundColumns-SentColumns:], []float64{10, 20, 30})
+			mine.Rounds = mine.Rounds[:roundColumns]
+			copy(mine.Rounds[roundColumns-sentColumns:], []float64{10, 20, 30})
 		}
 		all, generation, err := p.greet(t.Context(), g, uint64(4+rank), &mine)
 		if err != nil {
@@ -309,7 +309,7 @@ func TestGreetAndFetch(t *testing.T) {
 		t.Fatalf("%v, want that peer 1 alone fetches", fetched)
 	}
 	sent := func(row int) []float64 {
-		return fetched[1].Rounds[(row+1)*RoundColumns-SentColumns : (row+1)*RoundColumns]
+		return fetched[1].Rounds[(row+1)*roundColumns-sentColumns : (row+1)*roundColumns]
 	}
 	if !slices.Equal(sent(0), []float64{10, 20, 30}) || !slices.Equal(sent(1), []float64{1, 2, 3}) {
 		t.Errorf("bytes %v and %v, want its own of the round it had a part in, and all so far of the other", sent(0),

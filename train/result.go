@@ -165,12 +165,12 @@ func (r Result) Until(at Position) Result {
 // A checkpoint stores measurements as rows of numbers, so that a resumed run reports the same as an uninterrupted one.
 // Columns of bytes come last: each peer has its own, and a peer that fetches a state does not get them.
 const (
-	RoundColumns = 8 // stage, round, loss, val, val loss, bytes sent by class of traffic
-	StageColumns = 9 // stage, best round, val, val loss, test, test loss, bytes sent by class of traffic
-	SentColumns  = 3 // of both
+	roundColumns = 8 // stage, round, loss, val, val loss, bytes sent by class of traffic
+	stageColumns = 9 // stage, best round, val, val loss, test, test loss, bytes sent by class of traffic
+	sentColumns  = 3 // of both
 )
 
-// Encode returns the rounds, in rows of RoundColumns numbers, and the stages that have ended, in rows of StageColumns.
+// Encode returns the rounds, in rows of roundColumns numbers, and the stages that have ended, in rows of stageColumns.
 func (r Result) Encode() (rounds, stages []float64) {
 	for _, s := range r.Stages {
 		for _, p := range s.Curve {
@@ -187,9 +187,9 @@ func (r Result) Encode() (rounds, stages []float64) {
 
 // Restore takes what Encode wrote of what was measured before position at. name returns the name of a stage.
 func (r *Result) Restore(rounds, stages []float64, at Position, name func(stage int) string) error {
-	if len(rounds)%RoundColumns != 0 || len(stages)%StageColumns != 0 {
-		return fmt.Errorf("results must be rows of %d and %d numbers (got %d and %d numbers)", RoundColumns,
-			StageColumns, len(rounds), len(stages))
+	if len(rounds)%roundColumns != 0 || len(stages)%stageColumns != 0 {
+		return fmt.Errorf("results must be rows of %d and %d numbers (got %d and %d numbers)", roundColumns,
+			stageColumns, len(rounds), len(stages))
 	}
 	sent := func(x []float64) comm.Counts {
 		return comm.Counts{Halo: int64(x[0]), Reduce: int64(x[1]), Control: int64(x[2])}
@@ -197,14 +197,14 @@ func (r *Result) Restore(rounds, stages []float64, at Position, name func(stage 
 	var all Result
 	for len(rounds) > 0 || len(stages) > 0 {
 		if len(stages) == 0 || len(rounds) > 0 && rounds[0] <= stages[0] {
-			x := rounds[:RoundColumns]
-			rounds = rounds[RoundColumns:]
+			x := rounds[:roundColumns]
+			rounds = rounds[roundColumns:]
 			all.Record(Event{Kind: RoundEnd, Stage: int(x[0]), StageName: name(int(x[0])), Round: int(x[1]), Loss: x[2],
 				Val: x[3], ValLoss: x[4], Sent: sent(x[5:])})
 			continue
 		}
-		x := stages[:StageColumns]
-		stages = stages[StageColumns:]
+		x := stages[:stageColumns]
+		stages = stages[stageColumns:]
 		all.Record(Event{Kind: StageEnd, Stage: int(x[0]), StageName: name(int(x[0])), BestRound: int(x[1]), Val: x[2],
 			ValLoss: x[3], Test: x[4], TestLoss: x[5], Sent: sent(x[6:])})
 	}

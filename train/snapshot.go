@@ -62,8 +62,8 @@ func (s Snapshot) encode() (b []byte) {
 		}
 	}
 	rows(s.Labels, 1, 1)
-	rows(s.Rounds, RoundColumns, RoundColumns-SentColumns)
-	rows(s.Stages, StageColumns, StageColumns-SentColumns)
+	rows(s.Rounds, roundColumns, roundColumns-sentColumns)
+	rows(s.Stages, stageColumns, stageColumns-sentColumns)
 	u32(len(s.Params))
 	f32s(s.Params)
 	u32(len(s.Heads))
@@ -91,7 +91,7 @@ const maxMoments = 2
 
 // most bounds the bytes of a snapshot: the message of a peer that announces more is refused.
 func (s SnapshotShape) most() int {
-	const round, stage = RoundColumns - SentColumns, StageColumns - SentColumns
+	const round, stage = roundColumns - sentColumns, stageColumns - sentColumns
 	return 5*8 + 8*(s.Labels+s.Stages*(s.Rounds*round+stage)) + (7+maxMoments)*4 +
 		4*(s.Params+s.Heads+s.Slab*(2+maxMoments))
 }
@@ -104,8 +104,8 @@ func (s SnapshotShape) parse(b []byte) (got Snapshot, err error) {
 		BestRound: int(min(r.u64(), 1<<30)) - 1}
 	got.Steps = int64(r.u64())
 	got.Labels = r.rows(1, 0)
-	got.Rounds = r.rows(RoundColumns-SentColumns, SentColumns)
-	got.Stages = r.rows(StageColumns-SentColumns, SentColumns)
+	got.Rounds = r.rows(roundColumns-sentColumns, sentColumns)
+	got.Stages = r.rows(stageColumns-sentColumns, sentColumns)
 	got.Params = r.f32s(r.count(4))
 	got.Heads = r.f32s(r.count(4))
 	n := r.count(8)
@@ -161,18 +161,18 @@ func (s Snapshot) countSent(mine Snapshot, sent comm.Counts) {
 		key := func(row []float64) [2]float64 { return [2]float64(row) } // stage and round
 		known := map[[2]float64][]float64{}
 		for ; len(own) > 0; own = own[columns:] {
-			known[key(own)] = own[columns-SentColumns : columns]
+			known[key(own)] = own[columns-sentColumns : columns]
 		}
 		for ; len(rows) > 0; rows = rows[columns:] {
 			was, ok := known[key(rows)]
 			if !ok {
 				was = []float64{float64(sent.Halo), float64(sent.Reduce), float64(sent.Control)}
 			}
-			copy(rows[columns-SentColumns:columns], was)
+			copy(rows[columns-sentColumns:columns], was)
 		}
 	}
-	fill(s.Rounds, mine.Rounds, RoundColumns)
-	fill(s.Stages, mine.Stages, StageColumns)
+	fill(s.Rounds, mine.Rounds, roundColumns)
+	fill(s.Stages, mine.Stages, stageColumns)
 }
 
 // snapshotReader takes numbers off b; short reports that there were too few.

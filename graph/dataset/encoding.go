@@ -63,7 +63,7 @@ func ParseEncoding(text []byte) (*Encoding, error) {
 	if err := Decode(text, &e); err != nil {
 		return nil, err
 	}
-	_, err := ParseTimeSplit(e.SplitTime)
+	_, err := parseTimeSplit(e.SplitTime)
 	switch {
 	case e.ID == "" || e.Source == "" || e.Target == "":
 		err = errors.New("id, source and target must name columns")

@@ -210,7 +210,7 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	if err != nil {
 		return err
 	}
-	if by, _ := ParseTimeSplit(c.SplitTime); by != nil { // Validate has seen it
+	if by, _ := parseTimeSplit(c.SplitTime); by != nil { // Validate has seen it
 		if _, err := t.Column(by.Column, "the split by time, --split-time"); err != nil {
 			return err
 		}

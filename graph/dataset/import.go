@@ -87,7 +87,7 @@ func (c ImportConfig) withDefaults() ImportConfig {
 func (c ImportConfig) Validate() error {
 	c = c.withDefaults()
 	_, wrong := c.asked()
-	_, noTimes := ParseTimeSplit(c.SplitTime)
+	_, noTimes := parseTimeSplit(c.SplitTime)
 	faults := []error{wrong, noTimes, edgelist.CheckMerge(c.Merge), c.Directed.Valid(), c.Format.Validate()}
 	must := func(ok bool, format string, got ...any) {
 		if !ok {

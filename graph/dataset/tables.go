@@ -210,7 +210,7 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 		return err
 	}
 	n.label, n.split, n.site = t.Find(e.Label), t.Find(e.Split), t.Find(e.Site)
-	if n.times, err = ParseTimeSplit(e.SplitTime); err != nil {
+	if n.times, err = parseTimeSplit(e.SplitTime); err != nil {
 		return err
 	}
 	if n.times != nil && !n.times.Open(t, e.Columns) {

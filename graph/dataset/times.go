@@ -17,8 +17,8 @@ type TimeSplit struct {
 	monthFirst bool
 }
 
-// ParseTimeSplit reads COLUMN:T1:T2; nothing is no split.
-func ParseTimeSplit(text string) (t *TimeSplit, err error) {
+// parseTimeSplit reads COLUMN:T1:T2; nothing is no split.
+func parseTimeSplit(text string) (t *TimeSplit, err error) {
 	if text == "" {
 		return nil, nil
 	}

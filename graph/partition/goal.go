@@ -191,8 +191,8 @@ func (g Goal) Check(of Source, owner []int32, parts int) error {
 	return h.check()
 }
 
-// GoalOf returns what p is held to.
-func GoalOf(p Policy) Goal {
+// goalOf returns what p is held to.
+func goalOf(p Policy) Goal {
 	switch p := p.(type) {
 	case Fennel:
 		return p.Goal

@@ -54,14 +54,14 @@ func Measure(m *shard.Manifest) Quality {
 	return r
 }
 
-// WorkLoad is the load of the worker for which the others will wait.
-type WorkLoad struct {
+// workLoad is the load of the worker for which the others will wait.
+type workLoad struct {
 	Worker  int     // which has the most work (Goal.Work)
 	Balance float64 // its work over the mean (0 = no worker has any)
 }
 
 // Slowest returns the most loaded of that many workers, which have the parts of shard.Group.
-func Slowest(m *shard.Manifest, workers int) WorkLoad {
+func Slowest(m *shard.Manifest, workers int) workLoad {
 	work := make([]int64, workers)
 	for w := range work {
 		lo, hi := shard.Group(len(m.Parts), workers, w)
@@ -69,11 +69,11 @@ func Slowest(m *shard.Manifest, workers int) WorkLoad {
 			work[w] += int64(part.Edges) + NodeWork*int64(part.Owned)
 		}
 	}
-	return WorkLoad{slices.Index(work, slices.Max(work)), Balance(work)}
+	return workLoad{slices.Index(work, slices.Max(work)), Balance(work)}
 }
 
 // String is a sentence for the log.
-func (l WorkLoad) String() string {
+func (l workLoad) String() string {
 	return fmt.Sprintf("the slowest peer will be %d, with %.2f of the mean work", l.Worker, l.Balance)
 }
 
@@ -89,17 +89,17 @@ func (r Quality) Widest() (p, q int, rows int64) {
 	return p, q, rows
 }
 
-// MessageCounts is how many messages one exchange of rows takes where a partial sum may stand for the rows
+// messageCounts is how many messages one exchange of rows takes where a partial sum may stand for the rows
 // in it.
-type MessageCounts struct {
+type messageCounts struct {
 	Rows, Sums [][]int64 // [K][K] from part p to part q: rows of p's nodes, and sums for q's
 	Total      int64
 }
 
 // LeastMessages returns the fewest messages between shards, all of one partition in order. An
 // aggregator that is not linear in the rows needs them all: Quality.Halo.
-func LeastMessages(shards []*shard.Shard) MessageCounts {
-	all := MessageCounts{Rows: square(len(shards)), Sums: square(len(shards))}
+func LeastMessages(shards []*shard.Shard) messageCounts {
+	all := messageCounts{Rows: square(len(shards)), Sums: square(len(shards))}
 	for q, s := range shards {
 		for p := range shards {
 			c := shard.NewCover(s.From(&s.Adj, p))

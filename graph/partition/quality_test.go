@@ -22,7 +22,7 @@ func TestQuality(t *testing.T) {
 	}
 	// Three parts of 1, 2, 1 edges more than 16 a node: of two workers the second has two of them.
 	m := &shard.Manifest{Parts: []shard.Part{{Owned: 2, Edges: 2}, {Owned: 2, Edges: 4}, {Owned: 2, Edges: 2}}}
-	if l, must := Slowest(m, 2), (WorkLoad{Worker: 1, Balance: 70 * 2 / 104.0}); l != must {
+	if l, must := Slowest(m, 2), (workLoad{Worker: 1, Balance: 70 * 2 / 104.0}); l != must {
 		t.Errorf("the slowest of two workers is %+v, must be %+v", l, must)
 	}
 	if r := Measure(&shard.Manifest{Parts: make([]shard.Part, 2)}); !reflect.DeepEqual(

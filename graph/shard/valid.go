@@ -31,12 +31,12 @@ func (s *Shard) Valid() error {
 		return fail("there must be %d lists of boundary nodes, none for itself (got %d)", s.Parts, len(s.Boundary))
 	}
 	for q, nodes := range s.Boundary {
-		if k := FirstBad(nodes, 0, int32(s.Owned)); k >= 0 {
+		if k := firstBad(nodes, 0, int32(s.Owned)); k >= 0 {
 			return fail("boundary node %d towards part %d is %d, not ascending or out of [0, %d)", k, q, nodes[k],
 				s.Owned)
 		}
 	}
-	if k := FirstBad(s.EdgeGlobal, 0, math.MaxInt32); k >= 0 || s.EdgeX.Cols > 0 && len(s.EdgeGlobal) != s.EdgeX.Rows {
+	if k := firstBad(s.EdgeGlobal, 0, math.MaxInt32); k >= 0 || s.EdgeX.Cols > 0 && len(s.EdgeGlobal) != s.EdgeX.Rows {
 		return fail("there must be %d ascending numbers of rows of edge columns (got %d, place %d)", s.EdgeX.Rows,
 			len(s.EdgeGlobal), k)
 	}
@@ -60,15 +60,15 @@ func (s *Shard) validSources() error {
 	}
 	all := slices.Clone(s.Global)
 	slices.Sort(all)
-	if k := FirstBad(all, 0, s.Nodes); k >= 0 {
+	if k := firstBad(all, 0, s.Nodes); k >= 0 {
 		return fmt.Errorf("node %d is a source twice", all[k])
 	}
 	return nil
 }
 
-// FirstBad returns the first place of list that is out of [lo, hi) or not above its predecessor, or
+// firstBad returns the first place of list that is out of [lo, hi) or not above its predecessor, or
 // −1.
-func FirstBad[T int32 | int64](list []T, lo, hi T) int {
+func firstBad[T int32 | int64](list []T, lo, hi T) int {
 	for k, v := range list {
 		if v < lo || v >= hi || k > 0 && list[k-1] >= v {
 			return k

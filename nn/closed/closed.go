@@ -326,8 +326,8 @@ func (m *Form) OwnColumns(x graph.Features) mat.Dense {
 	return y
 }
 
-// DegreeColumn returns log(1 + degree) of each node.
-func DegreeColumn(degree []float32) mat.Dense {
+// degreeColumn returns log(1 + degree) of each node.
+func degreeColumn(degree []float32) mat.Dense {
 	y := mat.New(len(degree), 1)
 	for i, d := range degree {
 		y.Data[i] = float32(math.Log1p(max(float64(d), 0)))

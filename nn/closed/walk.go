@@ -88,7 +88,7 @@ func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense, add
 		}
 	}
 	if r == 0 && spec.Degree {
-		add(DegreeColumn(v.Degrees()))
+		add(degreeColumn(v.Degrees()))
 	}
 	if r == 0 && m.Own != nil {
 		add(m.OwnColumns(v.Features()))

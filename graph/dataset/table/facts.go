@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// FactsFile is the name of the facts in the directory of a data set or a part.
-const FactsFile = "import.json"
+// factsFile is the name of the facts in the directory of a data set or a part.
+const factsFile = "import.json"
 
 // Facts are what was found while tables were read.
 type Facts struct {
@@ -263,12 +263,12 @@ func (f *Facts) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return disk.WriteFile(disk.OS{}, filepath.Join(dir, FactsFile), 0o600, text)
+	return disk.WriteFile(disk.OS{}, filepath.Join(dir, factsFile), 0o600, text)
 }
 
 // ReadFacts reads the facts in dir; nil if there are none.
 func ReadFacts(dir string) (*Facts, error) {
-	text, err := os.ReadFile(filepath.Join(dir, FactsFile))
+	text, err := os.ReadFile(filepath.Join(dir, factsFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -277,7 +277,7 @@ func ReadFacts(dir string) (*Facts, error) {
 	}
 	f, err := ParseFacts(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, FactsFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, factsFile), err)
 	}
 	return f, nil
 }

@@ -139,7 +139,7 @@ func (s *Stats) Add(t *Table, cell string, line int, ends ...string) {
 			s.Dressed++
 			s.Example = cmp.Or(s.Example, strings.Clone(cell))
 		}
-		if CommaNumber(cell) {
+		if commaNumber(cell) {
 			s.Commas++
 		} else if _, ok := Number(cell); ok {
 			s.Points++

@@ -43,8 +43,8 @@ type Table struct {
 	named   bool           // it names the columns
 }
 
-// IndexName is what the names of rows are called that pandas wrote into a column without a name.
-const IndexName = "index"
+// indexName is what the names of rows are called that pandas wrote into a column without a name.
+const indexName = "index"
 
 // WayOut is what to do about a file of a format that is not read here.
 const WayOut = "Python reads other formats: docs/how-to/own-data.md has three lines that write what networkx, " +
@@ -418,7 +418,7 @@ func (t *Table) NameColumn() string {
 		if name := t.Columns[t.index]; name != "" {
 			return name
 		}
-		return IndexName
+		return indexName
 	}
 	return "id"
 }
@@ -458,7 +458,7 @@ func (t *Table) Find(name string) int {
 			return at
 		}
 	}
-	if name == IndexName {
+	if name == indexName {
 		return t.index
 	}
 	at := slices.Index(t.first, name)
@@ -488,7 +488,7 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 
 // NumberHint returns what to do about a cell that must be a number and is written as another one; of others nothing.
 func (t *Table) NumberHint(cell string) string {
-	comma := !t.format.DecimalComma && CommaNumber(cell)
+	comma := !t.format.DecimalComma && commaNumber(cell)
 	switch {
 	case comma && Dressed(cell):
 		return "; write it without thousands separators; a decimal comma needs --decimal-comma"
@@ -577,8 +577,8 @@ func decimalPoint(cell string) (string, bool) {
 	return whole + "." + rest, true
 }
 
-// CommaNumber reports whether a cell is a number with a decimal comma and none with a point.
-func CommaNumber(cell string) bool {
+// commaNumber reports whether a cell is a number with a decimal comma and none with a point.
+func commaNumber(cell string) bool {
 	text, ok := decimalPoint(cell)
 	if !ok || !strings.Contains(cell, ",") {
 		return false
