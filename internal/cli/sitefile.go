@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle"
+	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
-	"github.com/heddle-gnn/heddle/session"
 )
 
 // The two files of a site that takes part.
@@ -102,7 +102,7 @@ func ReadSite() (*SiteFile, error) {
 
 // SetFlags sets the flags of heddle join that are not given, so the same checks and error texts apply, and g as Require
 // does.
-func (f *SiteFile) SetFlags(flags *pflag.FlagSet, g *session.Gate) (*admission.Policy, error) {
+func (f *SiteFile) SetFlags(flags *pflag.FlagSet, g *gate.Files) (*admission.Policy, error) {
 	for name, value := range map[string]string{"shard": f.Part, "identity": f.Identity, "http": f.HTTP,
 		"state": filepath.Join(f.State, "checkpoints"), "out": f.Out, "wait": f.Wait.String(),
 		"listen": strings.Join(f.Listen, ",")} {
@@ -119,7 +119,7 @@ func (f *SiteFile) SetFlags(flags *pflag.FlagSet, g *session.Gate) (*admission.P
 }
 
 // Require sets what this site and the federation ask for before a run, and returns the site's policy (nil = none).
-func (f *SiteFile) Require(g *session.Gate) (*admission.Policy, error) {
+func (f *SiteFile) Require(g *gate.Files) (*admission.Policy, error) {
 	text, err := os.ReadFile(FederationPath)
 	if err != nil {
 		return nil, Invalid(err)
