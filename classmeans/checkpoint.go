@@ -118,9 +118,9 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	t.parts = c.F32["equations/sums"]
 	if t.At.Round > 0 {
 		y, weight := t.targets()
-		z, labels, of := t.trainingRows(t.At.Round-1, t.base.columns.Select(t.train), y, weight)
+		d := t.base.columns.Cols
 		var err error
-		if t.own, err = (linear.Normal{}).Extend(linear.Part(z, z.Cols, labels, of), z.Cols, y.Cols); err != nil {
+		if t.own, err = (linear.Normal{}).Extend(t.part(t.At.Round-1, d, y, weight, nil), d, y.Cols); err != nil {
 			return err
 		}
 	}

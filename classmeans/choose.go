@@ -52,7 +52,7 @@ const countGrid = 1.0 / 4096
 // same equations, and makes the mean of the best by validation the head's weights.
 func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float32) (choice, error) {
 	head := t.model.Closed.Heads[r]
-	equations, validating := t.normal, t.full.columns.Select(t.shard.NodesIn(graph.Val))
+	equations := t.normal
 	if head.Freq != nil {
 		for j := range head.Mean.Value.Cols {
 			mean, deviation := t.normal.Moments(j + 1)
@@ -65,7 +65,6 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 		if equations, err = t.withRandom(ctx, r, y, weight); err != nil {
 			return choice{}, err
 		}
-		validating = withFeatures(head, validating)
 	}
 	var all []candidate
 	sets, lambdas := t.sets(r, equations.Columns()), t.config.lambdas()
@@ -85,7 +84,7 @@ func (t *Trainer) solve(ctx context.Context, r int, y mat.Dense, weight []float3
 			all = append(all, one)
 		}
 	}
-	best, err := t.validate(ctx, r, all, validating)
+	best, err := t.validate(ctx, r, all)
 	if err != nil {
 		return choice{}, err
 	}
@@ -113,27 +112,13 @@ func (c choice) mean(head *closed.Head) {
 	head.Average(columns, weights, c.counts)
 }
 
-// withFeatures returns the random features that head makes of columns behind these.
-func withFeatures(head *closed.Head, columns mat.Dense) mat.Dense {
-	return graph.Columns([]graph.Features{{Dense: columns},
-		{Dense: head.RandomFeatures(withoutConstant(columns))}}).Dense
-}
-
 // withRandom returns the normal equations with the head's random features behind the columns of all rounds.
 func (t *Trainer) withRandom(ctx context.Context, r int, y mat.Dense, weight []float32) (linear.Normal, error) {
 	head := t.model.Closed.Heads[r]
 	// Standardised columns and random features all have products of about the same size, so that one
 	// grid serves them.
 	random, d := head.Freq.Value.Cols, t.normal.Columns()
-	mean, scale := head.Mean.Value.Data, head.Scale.Value.Data
-	even, labels, of := t.trainingRows(r, withFeatures(head, t.base.columns.Select(t.train)), y, weight)
-	for i := range even.Rows {
-		row := even.Row(i)[1:d]
-		for j := range row {
-			row[j] = (row[j] - mean[j]) * scale[j]
-		}
-	}
-	own, k := linear.Part(even, random, labels, of), t.joint()
+	own, k := t.part(r, random, y, weight, head), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations of random features", r, 0), Update: slices.Clone(own),
 		Bits: t.config.RandomBits(t.shard.Parts, t.Labels.Labelled), UpdateLimit: t.randomLimit(d, random, k)}
 	said, err := t.Reducer.Reduce(ctx, c)
@@ -317,10 +302,10 @@ func (t *Trainer) scalesOf(mean, deviation []float64) (all []eval.Scale) {
 }
 
 // validate sums the metric of every candidate over the validation nodes of all peers and returns those that are alike
-// the best; without validation nodes the one with the penalty in the middle and all columns. columns has the rows of
-// own validation nodes.
-func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns mat.Dense) (choice, error) {
-	labels := t.shard.Labels.Select(t.shard.NodesIn(graph.Val))
+// the best; without validation nodes the one with the penalty in the middle and all columns.
+func (t *Trainer) validate(ctx context.Context, r int, all []candidate) (choice, error) {
+	validating := t.shard.NodesIn(graph.Val)
+	labels := t.shard.Labels.Select(validating)
 	accuracy := t.config.Metric == "accuracy" && !labels.Multi()
 	a := t.config.compared(t.shard.Labels)
 	size := a.Size()
@@ -328,15 +313,21 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate, columns 
 		size = 1 // nodes that are right
 	}
 	c := &comm.Contribution{ID: t.id("validation", r, 0), Counts: make([]int64, len(all)*size+1)}
-	for k, one := range all {
-		logits := t.logits(one, columns)
-		v := c.Counts[k*size:]
-		if accuracy {
-			counts := eval.Count(logits, labels, nil)
-			v[0] = counts.Vector()[1]
-			continue
+	for nodes := range slices.Chunk(validating, rowsAtOnce) {
+		columns, of := t.full.rows(nodes, t.model.Closed.Heads[r]), t.shard.Labels.Select(nodes)
+		some := make([]int64, size)
+		for k, one := range all {
+			logits := t.logits(one, columns)
+			if accuracy {
+				counts := eval.Count(logits, of, nil)
+				some[0] = counts.Vector()[1]
+			} else {
+				a.On(one.scales).Write(some, 0, 0, logits, of)
+			}
+			for i, n := range some {
+				c.Counts[k*size+i] += n
+			}
 		}
-		a.On(one.scales).Write(v, 0, 0, logits, labels)
 	}
 	c.Counts[len(all)*size] = int64(labels.Labelled())
 	own, rest := slices.Clone(c.Counts), int64(t.Labels.Validating())-t.ownValidating()

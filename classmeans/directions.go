@@ -2,7 +2,6 @@ package classmeans
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -138,10 +137,8 @@ func (t *Trainer) agreeOn(ctx context.Context, r int, g mat.Dense) error {
 	if err != nil {
 		return err
 	}
-	for _, v := range g.Data {
-		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
-			return comm.Refused("directions must be finite; scale the features")
-		}
+	if !finite(g.Data) {
+		return comm.Refused("directions must be finite; scale the features")
 	}
 	return t.agree(ctx, r, reduced.Meta, one)
 }

@@ -64,11 +64,11 @@ func (t *Trainer) residualUnit() float32 {
 
 // equations sums the normal equations of the columns of all rounds up to r.
 func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []float32) error {
-	z, labels, of := t.trainingRows(r, t.base.columns.Select(t.train), y, weight)
-	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: linear.Part(z, z.Cols, labels, of)}
+	d := t.base.columns.Cols
+	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: t.part(r, d, y, weight, nil)}
 	_, err := t.Reducer.Reduce(ctx, c)
 	if err == nil {
-		t.normal, err = (linear.Normal{}).Extend(c.Update, z.Cols, y.Cols)
+		t.normal, err = (linear.Normal{}).Extend(c.Update, d, y.Cols)
 	}
 	return err
 }

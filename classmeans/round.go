@@ -299,20 +299,28 @@ func (t *Trainer) added(r int) int {
 	return n
 }
 
-// trainingRows makes z, the rows of own training nodes, what they count in a regression after round r, and returns them
-// with their labels and weights.
-func (t *Trainer) trainingRows(r int, z, y mat.Dense, weight []float32) (rows, labels mat.Dense, of []float32) {
-	for _, i := range t.train {
-		of = append(of, weight[i])
+// part returns what own training nodes add to normal equations of targets y after round r: linear.Part of their last k
+// columns, which are the k random features of head (nil = none). Nodes come some at a time, since features take space.
+func (t *Trainer) part(r, k int, y mat.Dense, weight []float32, head *closed.Head) []float32 {
+	d := t.base.columns.Cols
+	if head != nil {
+		d += k
 	}
-	t.bounded(r, z)
-	return z, y.Select(t.train), of
+	sums := make([]float32, linear.PartLen(d, k, y.Cols))
+	for nodes := range slices.Chunk(t.train, rowsAtOnce) {
+		z, of := t.base.rows(nodes, head), mat.View(len(weight), 1, weight).Select(nodes).Data
+		t.bounded(r, z)
+		if head != nil {
+			head.Standardise(z.ColRange(1, t.base.columns.Cols))
+		}
+		kernels.Add(linear.Part(z, k, y.Select(nodes), of), sums)
+	}
+	return sums
 }
 
 // extend adds the last `added` columns, which are round r's, to the normal equations.
 func (t *Trainer) extend(ctx context.Context, r, added int, y mat.Dense, weight []float32) error {
-	z, labels, of := t.trainingRows(r, t.base.columns.Select(t.train), y, weight)
-	own, k := linear.Part(z, added, labels, of), t.joint()
+	own, k := t.part(r, added, y, weight, nil), t.joint()
 	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: slices.Clone(own),
 		UpdateLimit: linear.PartLimit(added, t.squares(r, k.RestWeight), k.Rest)}
 	said, err := t.Reducer.Reduce(ctx, c)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/nn/closed"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -13,21 +14,36 @@ type sight struct {
 	train.GraphView
 	hop     *train.Hop // nil until the first
 	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far, in all
-	all     mat.Dense  // [Owned × 1 + …] has space for the columns of all rounds
-	logits  mat.Dense  // [Owned × C] of the last round
+	all     mat.Dense  // [Owned × width] has space for the columns of all rounds, from the first put on
+	width   int
+	logits  mat.Dense // [Owned × C] of the last round
 }
 
 // newSight returns what g has before the first round, of `owned` own nodes that get `columns` columns in all rounds.
 func newSight(g train.GraphView, owned, columns int, logits mat.Dense) *sight {
-	s := &sight{GraphView: g, all: mat.New(owned, 1+columns), logits: logits}
-	s.columns = s.put(0, ones(owned))
-	return s
+	return &sight{GraphView: g, columns: ones(owned), width: 1 + columns, logits: logits}
 }
 
 // put copies x into the columns of all from `at` on, and returns the columns up to these.
 func (s *sight) put(at int, x mat.Dense) mat.Dense {
+	if s.all.Empty() {
+		s.all = mat.New(x.Rows, s.width)
+		s.all.ColRange(0, s.columns.Cols).CopyFrom(s.columns)
+	}
 	s.all.ColRange(at, at+x.Cols).CopyFrom(x)
 	return s.all.ColRange(0, at+x.Cols)
+}
+
+// rowsAtOnce is how many nodes a sum takes at a time: their columns and random features are some ten megabytes.
+const rowsAtOnce = 8192
+
+// rows returns the columns of the given nodes and, behind them, the random features of head, if it has any.
+func (s *sight) rows(nodes []int32, head *closed.Head) mat.Dense {
+	all := []graph.Features{{Dense: s.columns.Select(nodes)}}
+	if head != nil && head.Freq != nil {
+		all = append(all, graph.Features{Dense: head.RandomFeatures(withoutConstant(all[0].Dense))})
+	}
+	return graph.Columns(all).Dense
 }
 
 // seenRound is what a round of class means sees in a sight.

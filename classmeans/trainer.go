@@ -425,6 +425,4 @@ func (t *Trainer) measure(ctx context.Context) error {
 }
 
 // finite reports whether all of x are numbers.
-func finite(x []float32) bool {
-	return !slices.ContainsFunc(x, func(v float32) bool { return !(math.Abs(float64(v)) <= math.MaxFloat32) })
-}
+func finite(x []float32) bool { return kernels.MaxAbs(x) <= math.MaxFloat32 }

@@ -41,15 +41,20 @@ func (h *Head) drawFrequencies(key rng.Key, lo, hi int) {
 	}
 }
 
-// RandomFeatures returns those that h makes of columns, N×R.
-func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
-	x := cols.Clone()
+// Standardise makes columns x, N×D, those that random features see.
+func (h *Head) Standardise(x mat.Dense) {
 	for i := range x.Rows {
 		row := x.Row(i)
 		for j := range row {
 			row[j] = (row[j] - h.Mean.Value.Data[j]) * h.Scale.Value.Data[j]
 		}
 	}
+}
+
+// RandomFeatures returns those that h makes of columns, N×R.
+func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
+	x := cols.Clone()
+	h.Standardise(x)
 	y := Times(graph.Features{Dense: x}, h.Freq.Value)
 	for i := range y.Rows {
 		row := y.Row(i)

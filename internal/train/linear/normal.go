@@ -47,10 +47,8 @@ func PartLen(d, k, c int) int { return k*(d-k) + k*(k+1)/2 + k*c }
 
 // Extend returns n with k more columns, from the sum of all peers' Parts.
 func (n Normal) Extend(sums []float32, k, c int) (Normal, error) {
-	for _, v := range sums {
-		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
-			return n, errors.New("the squares of the columns of all peers together overflow; scale the features")
-		}
+	if !(kernels.MaxAbs(sums) <= math.MaxFloat32) {
+		return n, errors.New("the squares of the columns of all peers together overflow; scale the features")
 	}
 	old := len(n.gram)
 	more := Normal{gram: n.gram[:old:old], cross: n.cross[:old:old]}
