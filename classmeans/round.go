@@ -306,7 +306,7 @@ func (t *Trainer) part(r, k int, y mat.Dense, weight []float32, head *closed.Hea
 	if head != nil {
 		d += k
 	}
-	sums := make([]float32, linear.PartLen(d, k, y.Cols))
+	sums := make([]float32, linear.PartLen(d, k, y.Cols)) // zeros if this peer has no training node
 	for nodes := range slices.Chunk(t.train, rowsAtOnce) {
 		z, of := t.base.rows(nodes, head), mat.View(len(weight), 1, weight).Select(nodes).Data
 		t.bounded(r, z)

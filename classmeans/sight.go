@@ -27,6 +27,8 @@ func newSight(g train.GraphView, owned, columns int, logits mat.Dense) *sight {
 // put copies x into the columns of all from `at` on, and returns the columns up to these.
 func (s *sight) put(at int, x mat.Dense) mat.Dense {
 	if s.all.Empty() {
+		// Not before the first round: options that are compared have sights of their own, and two at once would be
+		// the most memory that a run takes.
 		s.all = mat.New(x.Rows, s.width)
 		s.all.ColRange(0, s.columns.Cols).CopyFrom(s.columns)
 	}
@@ -35,6 +37,7 @@ func (s *sight) put(at int, x mat.Dense) mat.Dense {
 }
 
 // rowsAtOnce is how many nodes a sum takes at a time: their columns and random features are some ten megabytes.
+// Fewer would make more sums, whose rounding depends on their order.
 const rowsAtOnce = 8192
 
 // rows returns the columns of the given nodes and, behind them, the random features of head, if it has any.
