@@ -313,7 +313,7 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate) (choice,
 		size = 1 // nodes that are right
 	}
 	c := &comm.Contribution{ID: t.id("validation", r, 0), Counts: make([]int64, len(all)*size+1)}
-	// Counts of some nodes add up, whatever the metric: they are whole numbers, as are those of several peers.
+	// Counts of some nodes add up, whatever the metric: they are whole numbers, as the counts of several peers are.
 	for nodes := range slices.Chunk(validating, rowsAtOnce) {
 		columns, of := t.full.rows(nodes, t.model.Closed.Heads[r]), t.shard.Labels.Select(nodes)
 		some := make([]int64, size)

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/internal/nn/closed"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/train"
 )
