@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/heddle-gnn/heddle/graph"
-	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
 )
 
@@ -27,7 +27,7 @@ func newSight(g train.GraphView, owned, columns int, logits mat.Dense) *sight {
 // put copies x into the columns of all from `at` on, and returns the columns up to these.
 func (s *sight) put(at int, x mat.Dense) mat.Dense {
 	if s.all.Empty() {
-		// Not before the first round: options that are compared have sights of their own, and two at once would be
+		// Not before the first round: options that are compared have their own sights, and two at once would be
 		// the most memory that a run takes.
 		s.all = mat.New(x.Rows, s.width)
 		s.all.ColRange(0, s.columns.Cols).CopyFrom(s.columns)
