@@ -3,6 +3,8 @@ package heddle_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -344,4 +346,27 @@ func TestOwnTransport(t *testing.T) {
 		t.Errorf("%v, must be an InputError", errs[2])
 	}
 	goroutinesFall(t, before)
+}
+
+// TestWrongKernels: a wrong HEDDLE_KERNELS is a fault of what was given, for a program that embeds the library, too.
+func TestWrongKernels(t *testing.T) {
+	if os.Getenv("HEDDLE_KERNELS") == "abacus" {
+		p, sites := doors(t, "full-batch", "hill", "port")
+		g := dataset.Sites(dataset.SitesConfig{Nodes: 300, Sites: 2}, rng.New(1))
+		_, trained := heddle.Train(t.Context(), g, p)
+		_, joined := heddle.Join(t.Context(), p, sites[0])
+		_, predicted := heddle.Predict(nil, g)
+		for _, err := range []error{trained, joined, predicted} {
+			_, ok := errors.AsType[*heddle.InputError](err)
+			if !ok || !strings.Contains(err.Error(), "HEDDLE_KERNELS") {
+				t.Errorf("%v, must be an InputError that names HEDDLE_KERNELS", err)
+			}
+		}
+		return
+	}
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWrongKernels$")
+	c.Env = append(os.Environ(), "HEDDLE_KERNELS=abacus")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
 }

@@ -38,7 +38,8 @@ type PeerError = comm.PeerError
 // WaitError has the names of peers that did not come before Site.Wait was over.
 type WaitError = comm.WaitError
 
-// ReadPlan reads a plan from YAML text and from settings given by name, as plan.Read does.
+// ReadPlan reads a plan from YAML text and from settings given by name, as plan.Read does. The error is an *InputError.
 func ReadPlan(text []byte, given map[string]string, rest any) (*Plan, error) {
-	return plan.Read(text, given, rest)
+	p, err := plan.Read(text, given, rest)
+	return p, input(err)
 }

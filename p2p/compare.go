@@ -1,6 +1,7 @@
 package p2p
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,14 +42,11 @@ func Compare(ctx context.Context, t comm.Transport, members []string, rank int, 
 		if read[q] != nil && ctx.Err() != nil {
 			missing = append(missing, name)
 		}
-		for k, err := range []error{sent[q], read[q]} {
-			if err != nil {
-				op := [...]string{"send", "recv"}[k]
-				if at, ok := errors.AsType[*comm.PeerError](err); ok {
-					err = at.Err
-				}
-				faults = append(faults, &comm.PeerError{Rank: q, Name: name, Op: op, Err: err})
+		if err := cmp.Or(read[q], sent[q]); err != nil {
+			if at, ok := errors.AsType[*comm.PeerError](err); ok {
+				err = at.Err
 			}
+			faults = append(faults, &comm.PeerError{Rank: q, Name: name, Op: "join", Err: err})
 		}
 	}
 	switch {

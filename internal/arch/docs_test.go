@@ -1,6 +1,10 @@
 package arch
 
 import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io/fs"
 	"os"
 	"path"
@@ -88,6 +92,9 @@ func TestLinksResolve(t *testing.T) {
 				t.Errorf("%s links to %s, which does not exist", page, target)
 				continue
 			}
+			if strings.HasSuffix(to, ".go") { // TestTenTasks looks up the function
+				continue
+			}
 			if fragment != "" && !slices.Contains(anchors(read(t, to)), fragment) {
 				t.Errorf("%s links to %s, which has no such heading", page, target)
 			}
@@ -156,6 +163,40 @@ func TestEveryPageIsListed(t *testing.T) {
 		}
 		if !strings.Contains(read(t, index), "("+rel+")") {
 			t.Errorf("%s does not link to %s", index, page)
+		}
+	}
+}
+
+// task is one of the ten tasks: a file, its function, and the lines of the body.
+var task = regexp.MustCompile(`\[[^]]+\]\(\.\./\.\./([^)]+)#(\w+)\)\s(\d+)`)
+
+// TestTenTasks: the lines of user code that the page gives are those of the examples, without comments and empty lines.
+func TestTenTasks(t *testing.T) {
+	rows := task.FindAllStringSubmatch(read(t, stablePage), -1)
+	if len(rows) != 10 {
+		t.Fatalf("%s has %d tasks, want 10", stablePage, len(rows))
+	}
+	for _, row := range rows {
+		text, fset := read(t, row[1]), token.NewFileSet()
+		f, err := parser.ParseFile(fset, row[1], text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Name.Name != row[2] {
+				continue
+			}
+			first, last := fset.Position(fn.Body.Lbrace).Line, fset.Position(fn.Body.Rbrace).Line
+			for _, line := range strings.Split(text, "\n")[first : last-1] {
+				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//") {
+					n++
+				}
+			}
+		}
+		if row[3] != fmt.Sprint(n) {
+			t.Errorf("%s: %s in %s has %d lines (got %s)", stablePage, row[2], row[1], n, row[3])
 		}
 	}
 }
