@@ -123,6 +123,34 @@ func TestInvite(t *testing.T) {
 	}
 }
 
+// TestInvitePlanned: a site that heddle plan has put into federation.yaml alone, and nobody has signed, invites others;
+// an answer for another federation is refused.
+func TestInvitePlanned(t *testing.T) {
+	t.Parallel()
+	o := rawSites(t)
+	run := func(site, input string, args ...string) ended {
+		e := o.run(site, input, args...)
+		if e.exit != 0 {
+			t.Fatalf("%s %.40q: exit %d\n%s", site, args, e.exit, e.errors)
+		}
+		return e
+	}
+	member := strings.TrimSpace(run("north", "", "init", "north", "127.0.0.1:4001").out)
+	elsewhere := run("north", "", "invite", "west", "--federation", "elsewhere").out
+	run("north", "", "plan", "--federation", "tumour-registry", member, "--out", "federation.yaml")
+	answer := run("south", "", "init", mailed.FindString(run("north", "", "invite", "south").out)).out
+	run("north", answer, "invite", "south")
+	held := string(contents(t, o.at("north", "federation.yaml")))
+	if !strings.Contains(held, "serial: 1\n") || !strings.Contains(held, "name: south") {
+		t.Errorf("south must be in the first version\n%s", held)
+	}
+	answer = run("west", "", "init", mailed.FindString(elsewhere)).out
+	e := o.run("north", answer, "invite", "west")
+	if want := `west must answer for federation "tumour-registry"`; e.exit != 2 || !strings.Contains(e.errors, want) {
+		t.Errorf("exit %d, must be 2 with %q\n%s", e.exit, want, e.errors)
+	}
+}
+
 // TestInviteFaults: what is wrong with a pasted line is named, and federation.yaml stays as it is.
 func TestInviteFaults(t *testing.T) {
 	t.Parallel()

@@ -218,8 +218,8 @@ func (v *inviting) save() error {
 	if v.held != nil {
 		one := r.Members[len(r.Members)-1]
 		r = v.held.Body
-		// A version that only this site has signed, and that needs more signatures, is in force nowhere: it is a draft.
-		if r.Quorum == 1 || len(v.held.Signatures) > 1 || slices.ContainsFunc(v.held.Signatures,
+		// A version with too few signatures, all by this site, is in force nowhere: it is a draft.
+		if len(v.held.Signatures) >= r.Quorum || slices.ContainsFunc(v.held.Signatures,
 			func(s admission.Signature) bool { return s.By != v.own.PeerID() }) {
 			r = r.Next()
 		}
