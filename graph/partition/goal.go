@@ -191,19 +191,6 @@ func (g Goal) Check(of Source, owner []int32, parts int) error {
 	return h.check()
 }
 
-// goalOf returns what p is held to.
-func goalOf(p Policy) Goal {
-	switch p := p.(type) {
-	case Fennel:
-		return p.Goal
-	case Multilevel:
-		return p.Goal
-	case checked:
-		return p.goal
-	}
-	return Goal{}
-}
-
 // caps are limits and the weights of the nodes that they are about.
 type caps struct {
 	limits

@@ -491,16 +491,19 @@ def _joined(nodes: dict[str, tuple[int, Any, Any, Any]], edges: dict[Any, tuple[
         if len(missing) < len(sites):
             raise InputError(f"every type of nodes must have the attribute {site!r} for their sites ({missing[0]} has none)")
     arrays: dict[str, Any] = {}
-    for k, (n, x, y, columns) in enumerate(nodes.values()):
+    for k, (t, (n, x, y, columns)) in enumerate(nodes.items()):
         masks = {} if y is None else _masks(columns)
+        for name, mask in masks.items():
+            if mask is not None and np.ndim(mask) == 2 and mask.shape[1] > 1:
+                raise InputError(f"{name} of {t} must be [N]: nodes of several types have one split (got {mask.shape[1]})")
         one = Graph(np.zeros((2, 0)), np.full(n, np.nan) if y is None else y, x, **masks).arrays()
         arrays.update({f"nodes/{k}/{name}": a for name, a in one.items() if name != "edge_index"})
     for k, ((source, _, target), (pairs, weight, attr)) in enumerate(edges.items()):
         one = Graph(pairs, [0], edge_weight=weight, edge_attr=attr).arrays()
         arrays.update({f"edges/{k}/{name}": a for name, a in one.items() if name != "y"})
         arrays[f"edges/{k}/types"] = np.array([list(nodes).index(source), list(nodes).index(target)])
-    with tempfile.TemporaryDirectory() as t:
-        at = pathlib.Path(t)
+    with tempfile.TemporaryDirectory() as folder:
+        at = pathlib.Path(folder)
         np.savez(at / "graph.npz", **arrays)
         names = {"node_type_names": list(nodes), "relation_names": ["-".join(map(str, e)) for e in edges]}
         (at / "meta.json").write_text(json.dumps(names), encoding="utf-8")

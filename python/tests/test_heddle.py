@@ -582,6 +582,9 @@ class Sources(unittest.TestCase):
             graph_of(hetero)
         del hetero["author", "writes", "paper"].edge_attr
         heddle.train(hetero, sites=2, progress=False, model="rgcn", method="full-batch", encoder="raw", rounds=2, transport="memory")
+        hetero["paper"].train_mask = torch.ones(240, 3, dtype=torch.bool)
+        with self.assertRaisesRegex(heddle.InputError, r"^train_mask of paper must be \[N\]: .* have one split .got 3"):
+            graph_of(hetero)
 
     @needs("torch", "dgl")
     def test_dgl(self):
