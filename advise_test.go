@@ -22,7 +22,7 @@ func TestAdvice(t *testing.T) {
 	bare := *classes
 	bare.X = graph.Features{}
 	const half, mixes, less = "keeps 20 components, half of the 40 columns", "mixes the features of a node",
-		"with --method class-means it would send up to"
+		"with method: class-means it would send up to"
 	for _, c := range []struct {
 		given string
 		g     *graph.Graph

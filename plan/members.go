@@ -54,7 +54,7 @@ func (p Plan) Rank(id string) (int, error) {
 		return r, nil
 	}
 	return 0, fmt.Errorf("members: this peer's ID %s is not among the %d listed: ask for it to be added, "+
-		"or give --identity", id, len(p.Members))
+		"or take another identity", id, len(p.Members))
 }
 
 // Addresses returns the addresses of all members.

@@ -56,7 +56,7 @@ func TestUsage(t *testing.T) {
 		{"train", []string{"--data", "--shards"}},
 		{"train --data D --shards S", []string{"either"}},
 		{"train --data ../../examples/hospitals/patients.csv",
-			[]string{"patients.csv is a table. Run heddle import --nodes ../../examples/hospitals/patients.csv"}},
+			[]string{"patients.csv is a table: make a data set of it first, by heddle import"}},
 		{"train --data D --epochs 5", []string{"unknown flag: --epochs; did you mean --rounds?"}},
 		{"train --data D --epsilon 4 --model gat", []string{"epsilon works with class-means only; model is " +
 			"a setting of layer-wise, full-batch and mini-batch"}},
@@ -75,7 +75,7 @@ func TestUsage(t *testing.T) {
 		{"train --shards D", []string{"must be a partition, as heddle partition"}},
 		{"partition --data D --parts x -o X", []string{`--parts must be an integer (got "x")`}},
 		{"join --wait x", []string{`--wait must be a duration, as 30s or 5m (got "x")`}},
-		{"join --plan X", []string{"heddle join needs --shard"}},
+		{"join --plan X", []string{"--shard must be given with --plan"}},
 		{"train --nonsense", []string{"--nonsense", "--help"}},
 		{"train --lr much", []string{"--lr", "much"}},
 		{"train --data D rest", []string{"rest"}},

@@ -91,7 +91,7 @@ func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 			if v, line := s.Outlier(); v != 0 {
 				f.Warnings = append(f.Warnings,
 					fmt.Sprintf("column %s has %g on line %d, over a million times as large as all "+
-						"others, which become nearly one number: correct it (--missing reads it as no value)",
+						"others, which become nearly one number: correct it (option missing reads it as no value)",
 						c.Name, v, line))
 			}
 		case table.Date:
@@ -101,7 +101,7 @@ func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 			}
 			if day, month := s.Orders(); day && month && s.Ambiguous() {
 				f.Warnings = append(f.Warnings, fmt.Sprintf("column %s: dates are read day first, and could be month "+
-					"first (--date %s:mdy)", c.Name, c.Name))
+					"first (option date %s:mdy)", c.Name, c.Name))
 			}
 		case table.Age:
 			out.Why = "years until " + c.Until
@@ -150,18 +150,18 @@ func hint(s *table.Stats, name string) string {
 	case s.Dressed > 0 && 10*s.Dressed > 9*s.Texts:
 		comma := ""
 		if s.Commas > 0 {
-			comma = "; if the comma is a decimal one, give --decimal-comma"
+			comma = "; if the comma is a decimal one, give option decimal-comma"
 		}
 		return fmt.Sprintf("; its cells look like numbers with thousands separators, %% or currency, such as %.40q: "+
 			"write plain numbers%s", s.Example, comma)
 	case s.Texts > 0 && 10*s.Commas > 9*s.Texts:
-		return "; its cells look like numbers with a decimal comma (--decimal-comma)"
+		return "; its cells look like numbers with a decimal comma (option decimal-comma)"
 	case s.Texts > 0 && 10*s.Points > 9*s.Texts:
-		return "; its cells look like numbers with a decimal point (omit --decimal-comma)"
+		return "; its cells look like numbers with a decimal point (omit option decimal-comma)"
 	case s.Words >= 3*s.Texts && s.Texts > 0:
-		return fmt.Sprintf("; --text %s:256 makes features of its words", name)
+		return fmt.Sprintf("; option text %s:256 makes features of its words", name)
 	case s.Cells() > 0:
-		return fmt.Sprintf("; --categorical %s keeps it", name)
+		return fmt.Sprintf("; option categorical %s keeps it", name)
 	}
 	return ""
 }
@@ -181,7 +181,7 @@ func (r *Reading) addUnknown(f *table.Facts, e *Encoding) {
 	}
 	if r.NoneLabels > 0 {
 		f.Warnings = append(f.Warnings, fmt.Sprintf(
-			"column %s: \"none\" in %d cells means no label; --class-order with all classes makes it one",
+			"column %s: \"none\" in %d cells means no label; option class-order with all classes makes it one",
 			e.Label, r.NoneLabels))
 	}
 	if r.NewClasses > 0 {

@@ -168,9 +168,10 @@ type EdgeRow struct {
 // EachEdge calls f with each row of a table of edges.
 func (e *Encoding) EachEdge(t *table.Table, f func(row *EdgeRow) error) (err error) {
 	var at [4]int // source, target, weight, relation; −1: none
-	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources, --source-column"},
-		{e.Target, "the edges' targets, --target-column"},
-		{e.Weight, "the edges' weights, --weight-column"}, {e.Relation, "the edges' relations, --relation-column"}} {
+	for k, column := range []struct{ name, role string }{{e.Source, "the edges' sources, option source-column"},
+		{e.Target, "the edges' targets, option target-column"},
+		{e.Weight, "the edges' weights, option weight-column"},
+		{e.Relation, "the edges' relations, option relation-column"}} {
 		if at[k] = -1; column.name == "" {
 			continue
 		}
@@ -370,8 +371,8 @@ func (c *ImportConfig) openEdges() (t *table.Table, at [2]int, err error) {
 	if t, err = table.Open(c.Edges, format); err != nil {
 		return nil, at, err
 	}
-	if at[0], err = t.Column(c.Source, "the edges' sources, --source-column"); err == nil {
-		at[1], err = t.Column(c.Target, "the edges' targets, --target-column")
+	if at[0], err = t.Column(c.Source, "the edges' sources, option source-column"); err == nil {
+		at[1], err = t.Column(c.Target, "the edges' targets, option target-column")
 	}
 	if err != nil {
 		return nil, at, errors.Join(err, t.Close())

@@ -94,7 +94,7 @@ func (p *Profile) Local() (*Encoding, error) {
 		}
 		if !c.Multi && !c.Regression && c.ClassOrder == nil && p.labelled > 2 && len(p.Classes) == p.labelled {
 			return nil, fmt.Errorf("%s: column %s must hold classes (got %d labels, each once): "+
-				"give --regression for numbers", c.Nodes, c.Label, p.labelled)
+				"give option regression for numbers", c.Nodes, c.Label, p.labelled)
 		}
 		if len(p.Classes) == 1 && !c.Multi {
 			return nil, fmt.Errorf("%s: column %s must have at least two classes (got %s only)", c.Nodes,
@@ -211,14 +211,14 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 		return err
 	}
 	if by, _ := parseTimeSplit(c.SplitTime); by != nil { // Validate has seen it
-		if _, err := t.Column(by.Column, "the split by time, --split-time"); err != nil {
+		if _, err := t.Column(by.Column, "the split by time, option split-time"); err != nil {
 			return err
 		}
 	}
 	role := make([]bool, len(t.Columns))
-	all := []asked{{table.Column{Name: s.id}, "the nodes' names, --id-column"}, {table.Column{Name: c.Label},
-		"the labels, --label-column"}, {table.Column{Name: c.Split}, "the splits, --split-column"},
-		{table.Column{Name: c.Site}, "the nodes' owners, --site-column"}}
+	all := []asked{{table.Column{Name: s.id}, "the nodes' names, option id-column"}, {table.Column{Name: c.Label},
+		"the labels, option label-column"}, {table.Column{Name: c.Split}, "the splits, option split-column"},
+		{table.Column{Name: c.Site}, "the nodes' owners, option site-column"}}
 	for _, a := range append(all, list...) {
 		if a.Name == "" {
 			continue
@@ -265,8 +265,9 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		role  string
 		names []string
 		kind  table.ColumnKind
-	}{{"numeric columns, --numeric", c.Numeric, table.Numeric}, {"categorical columns, --categorical", c.Categorical,
-		table.Categorical}, {"ignored columns, --ignore", c.Ignore, table.Ignored}} {
+	}{{"numeric columns, option numeric", c.Numeric, table.Numeric},
+		{"categorical columns, option categorical", c.Categorical, table.Categorical},
+		{"ignored columns, option ignore", c.Ignore, table.Ignored}} {
 		for _, name := range list.names {
 			out = append(out, asked{table.Column{Name: name, Kind: list.kind}, list.role})
 		}
@@ -279,7 +280,7 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 				table.MaxWidth, text)
 		}
 		out = append(out, asked{table.Column{Name: name, Kind: table.Text, Width: n, Seed: c.Seed},
-			"text columns, --text"})
+			"text columns, option text"})
 	}
 	for _, text := range c.Date {
 		name, order, ok := cutLast(text)
@@ -288,14 +289,14 @@ func (c *ImportConfig) asked() (out []asked, err error) {
 		}
 		out = append(out, asked{table.Column{Name: name, Kind: table.Date, MonthFirst: order == "mdy",
 			DayFirst: order == "dmy"},
-			"date columns, --date"})
+			"date columns, option date"})
 	}
 	for _, text := range c.Age {
 		name, until, _ := cutLast(text)
 		if _, ok := table.ParseDate(until, false); !ok {
 			return nil, fmt.Errorf("age must be COLUMN:DATE, the date year-month-day (got %q)", text)
 		}
-		out = append(out, asked{table.Column{Name: name, Kind: table.Age, Until: until}, "age columns, --age"})
+		out = append(out, asked{table.Column{Name: name, Kind: table.Age, Until: until}, "age columns, option age"})
 	}
 	return out, nil
 }

@@ -40,7 +40,7 @@ func TestWarned(t *testing.T) {
 	for _, want := range []string{
 		`column income is dropped: 60 of 60 cells have a text that no other has; its cells look like numbers with ` +
 			`thousands separators`,
-		`such as "20,000": write plain numbers; if the comma is a decimal one, give --decimal-comma`,
+		`such as "20,000": write plain numbers; if the comma is a decimal one, give option decimal-comma`,
 		`column share becomes categories; its cells look like numbers with thousands separators, % or currency, ` +
 			`such as "0.5 %"`,
 		`column cost is dropped: 60 of 60 cells have a text that no other has; its cells look like numbers`,
@@ -60,10 +60,10 @@ func TestWarned(t *testing.T) {
 		t.Errorf("column const: %+v", f.Columns[at])
 	}
 	_, err = Import(ImportConfig{Nodes: path, Label: "outcome", Ignore: []string{"big, bigger"}})
-	graphtest.Refused(t, err, `no column "big, bigger" (ignored columns, --ignore)`)
+	graphtest.Refused(t, err, `no column "big, bigger" (ignored columns, option ignore)`)
 	_, err = Import(ImportConfig{Nodes: path, Label: "outcome", Numeric: []string{"income"}})
 	graphtest.Refused(t, err, `must be a number (got "20,000"); write it without thousands separators; `+
-		`a decimal comma needs --decimal-comma`)
+		`a decimal comma needs option decimal-comma`)
 	_, err = Import(ImportConfig{Nodes: path, Label: "share", Regression: true})
 	graphtest.Refused(t, err, `target must be a number (got "0.5 %"); write it without thousands separators, `+
 		`% and currency`)

@@ -82,7 +82,7 @@ func TestLikeDates(t *testing.T) {
 	}
 	like := ImportConfig{Nodes: in("us.csv"), Edges: in("e.csv"), Like: first.Encoding}
 	_, err = Import(like)
-	graphtest.Refused(t, err, `line 2, column seen: "01/31/2024" is not a date`, "--date seen:mdy reads it")
+	graphtest.Refused(t, err, `line 2, column seen: "01/31/2024" is not a date`, "option date seen:mdy reads it")
 	for _, order := range []string{"seen:mdy", "y:mdy", "seen"} {
 		like.Date = []string{order}
 		read, err := Import(like)

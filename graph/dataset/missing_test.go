@@ -75,7 +75,7 @@ func TestNoneIsAClassByOrder(t *testing.T) {
 	text := strings.Join(f.Warnings, "\n")
 	if g.Labels.Classes != 3 || !strings.Contains(text,
 		`"none" in 10 cells means no label`) ||
-		!strings.Contains(text, `--missing "unknown" leaves its 10 nodes`) {
+		!strings.Contains(text, `option missing "unknown" leaves its 10 nodes`) {
 		t.Errorf("%d classes, warnings %s", g.Labels.Classes, text)
 	}
 	g, f, err = ImportConfig{Nodes: dir + "/n.csv", Label: "class",

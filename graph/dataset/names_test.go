@@ -58,12 +58,13 @@ func TestUsualNames(t *testing.T) {
 		change       func(c *ImportConfig)
 		want         []string
 	}{
-		{"key,age,class", "source,target,w", nil, []string{`no column "id"`, "--id-column", "key, age, class"}},
-		{"id,age,class", "a,b,w", nil, []string{`no column "source"`, "--source-column", "a, b, w"}},
-		{"id,age,class", "from,b,w", nil, []string{"--target-column"}},
-		{"id,to,class", "source,target,w", func(c *ImportConfig) { c.Label = "target" }, []string{"--label-column"}},
-		{"id,age,class", "n0,n1,3", nil, []string{"--source-column", "--no-header"}},
-		{"0,0,class", "source,target,w", nil, []string{"column 0 occurs twice", "--no-header"}},
+		{"key,age,class", "source,target,w", nil, []string{`no column "id"`, "option id-column", "key, age, class"}},
+		{"id,age,class", "a,b,w", nil, []string{`no column "source"`, "option source-column", "a, b, w"}},
+		{"id,age,class", "from,b,w", nil, []string{"option target-column"}},
+		{"id,to,class", "source,target,w", func(c *ImportConfig) { c.Label = "target" },
+			[]string{"option label-column"}},
+		{"id,age,class", "n0,n1,3", nil, []string{"option source-column", "option no-header"}},
+		{"0,0,class", "source,target,w", nil, []string{"column 0 occurs twice", "option no-header"}},
 	} {
 		dir := tables(t, map[string]string{"n.csv": c.nodes + "\n" + nodes, "e.csv": c.edges + "\n" + edges})
 		config := ImportConfig{Nodes: dir + "/n.csv", Edges: dir + "/e.csv", Label: "class"}

@@ -126,8 +126,7 @@ func openData(path string) (arrays, meta, error) {
 		return arrays{}, meta{}, err
 	} else if ext := filepath.Ext(path); !info.IsDir() && slices.Contains([]string{".csv", ".tsv", ".parquet", ".gz",
 		".zst"}, ext) {
-		return arrays{}, meta{}, fmt.Errorf("%s is a table. Run heddle import --nodes %s ... --out DIR first, then "+
-			"--data DIR", path, path)
+		return arrays{}, meta{}, fmt.Errorf("%s is a table: make a data set of it first, by heddle import", path)
 	} else if _, err := os.Stat(file); !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
 		return arrays{}, meta{}, fmt.Errorf("%s must be a directory with %s in it, or an .npz file", path,
 			arraysFile)

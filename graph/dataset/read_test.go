@@ -62,8 +62,9 @@ func TestFacts(t *testing.T) {
 		Edges:    table.EdgeFacts{Listed: 5, Loops: 1, Repeated: 1, Mutual: 1, Kept: 2},
 		Isolated: 56, Homophily: &h, Chance: &chance,
 		Warnings: []string{"1 edge listed again: each edge counts once, with its largest weight " +
-			"(--merge changes this)", "column code alone predicts late for 100.0 % of the nodes: it may be the label " +
-			"in disguise (--ignore code)"},
+			"(option merge changes this)",
+			"column code alone predicts late for 100.0 % of the nodes: it may be the label in disguise " +
+				"(option ignore code)"},
 	}
 	if !reflect.DeepEqual(f, want) {
 		t.Errorf("facts %+v\nwant %+v", f, want)
@@ -189,10 +190,10 @@ func TestAskedColumns(t *testing.T) {
 		`age must be COLUMN:DATE, the date year-month-day (got "opened`: func(c *ImportConfig) {
 			c.Age = []string{"opened"}
 		},
-		`no column "gone" (date columns, --date)`: func(c *ImportConfig) {
+		`no column "gone" (date columns, option date)`: func(c *ImportConfig) {
 			c.Date = []string{"gone:mdy"}
 		},
-		"column note must have one role (got another, too: date columns, --date)": func(c *ImportConfig) {
+		"column note must have one role (got another, too: date columns, option date)": func(c *ImportConfig) {
 			c.Date = []string{"note"}
 		},
 		`"13.01.2024" is not a date like 2024-03-31, 03/31/2024`: func(c *ImportConfig) {
@@ -220,9 +221,9 @@ func TestHints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"decimal comma (--decimal-comma)", "", "--text note:256", "--categorical name"}
+		want := []string{"decimal comma (option decimal-comma)", "", "option text note:256", "option categorical name"}
 		if comma {
-			want[0], want[1] = "", "decimal point (omit --decimal-comma)"
+			want[0], want[1] = "", "decimal point (omit option decimal-comma)"
 		}
 		for k, hint := range want {
 			if c := f.Columns[k]; !strings.Contains(c.Hint, hint) || (c.Kind == table.Dropped) != (hint != "") {

@@ -30,7 +30,7 @@ func (c *ImportConfig) relations() ([]string, table.Apart, error) {
 		return nil, nil, err
 	}
 	defer t.Close()
-	at, err := t.Column(c.Relation, "the edges' relations, --relation-column")
+	at, err := t.Column(c.Relation, "the edges' relations, option relation-column")
 	if err != nil {
 		return nil, nil, err
 	}

@@ -77,7 +77,8 @@ func TestImportRelations(t *testing.T) {
 
 func TestRelationFaults(t *testing.T) {
 	for _, test := range []struct{ edges, want string }{
-		{"source,target,hours\np1,p2,1\n", `edges.csv: no column "kind" (the edges' relations, --relation-column)`},
+		{"source,target,hours\np1,p2,1\n",
+			`edges.csv: no column "kind" (the edges' relations, option relation-column)`},
 		{"source,target,kind,hours\np1,p2,refers,1\np1,p2, ,1\n",
 			"edges.csv: line 3, column kind: must be the name of the edge's relation (got nothing)"},
 		{"source,target,kind,hours\np1,p2,a,1\np1,p2,a (inverse),1\n",

@@ -165,7 +165,7 @@ func TestSpelledNames(t *testing.T) {
 	config := spelled(t, asIs)
 	config.Label = "Class"
 	_, err = Import(config)
-	graphtest.Refused(t, err, `no column "Class" (the labels, --label-column): it must be written "class", with `+
+	graphtest.Refused(t, err, `no column "Class" (the labels, option label-column): it must be written "class", with `+
 		`the same case;`)
 	config = spelled(t, func(column, value string, k int) string {
 		if column == "kind" && k == 4 {

@@ -203,7 +203,7 @@ func (n *nodeReader) distinct(path string, format table.Format) error {
 func (n *nodeReader) open(t *table.Table) (err error) {
 	e := n.e
 	n.t, n.before = t, len(n.g.Split)
-	if n.id, err = t.Column(e.ID, "the nodes' names, --id-column"); err != nil {
+	if n.id, err = t.Column(e.ID, "the nodes' names, option id-column"); err != nil {
 		return err
 	}
 	if n.at, err = findPlaces(t, e.Columns, "features"); err != nil {

@@ -150,7 +150,7 @@ func (Contiguous) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) 
 func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 	if g.Site == nil {
 		return nil, errors.New("policy by-column needs the site of each node (got none): import the tables with " +
-			"--site-column, or choose another policy")
+			"a site column, or choose another policy")
 	}
 	if parts != 0 && parts != len(g.Sites) {
 		return nil, fmt.Errorf("by-column: number of parts must be %d (or 0), the number of sites (got %d)",

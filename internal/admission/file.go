@@ -80,7 +80,7 @@ func rosterOf(file []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the file must be a roster, or a plan that has one: %w", err)
 	}
 	if r.Federation == "" {
-		return nil, errors.New("it has no roster: heddle plan --federation NAME writes a plan that has one")
+		return nil, errors.New("it has no roster: heddle plan for a federation writes a plan that has one")
 	}
 	body := Roster{r.Federation, r.Serial, r.Previous, r.Quorum, nil, r.Revoked}
 	for _, m := range r.Members {

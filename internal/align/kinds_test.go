@@ -145,14 +145,14 @@ func row(dense bool, s *shard.Shard, i, j int) float32 {
 func TestKindsDiffer(t *testing.T) {
 	for want, edit := range map[string]func(dir string, c []entrant){
 		`column "note" must be asked for alike at all sites (got 16 columns of words, seed 7 at north and 32 columns of words, seed 7 at south)`: func(_ string, c []entrant) { c[1].tables.Text = []string{"note:32"} },
-		`north asks for column "town" (--categorical), and at south it has too many`: func(_ string, c []entrant) {
+		`north asks for column "town" (option categorical), and at south it has too many`: func(_ string, c []entrant) {
 			c[0].tables.Categorical = []string{"town"}
 		},
 		`repeated edges must be merged alike at all sites (got "sum" at north and "last" at west)`: func(_ string,
 			c []entrant) {
 			c[2].tables.Merge = "last"
 		},
-		`and at west they can be either: say there which (--date day:dmy or :mdy)`: func(dir string, c []entrant) {
+		`and at west they can be either: say there which (option date day:dmy or :mdy)`: func(dir string, c []entrant) {
 			for k, day := range []string{"31/01/2024", "01/31/2024", "01/02/2024"} {
 				c[k].tables.Nodes, c[k].tables.Edges, c[k].tables.Text, c[k].tables.Age = filepath.Join(dir,
 					"day-"+sites[k]+".csv"), "", nil, nil

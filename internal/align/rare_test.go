@@ -104,8 +104,8 @@ func TestRareTexts(t *testing.T) {
 	for _, of := range []struct {
 		class, relation bool
 		column, remedy  string
-	}{{true, false, "outcome", "--class-order with all classes at every site"},
-		{false, true, "relation", "each relation a table, --edges SOURCE-RELATION-TARGET=FILE"}} {
+	}{{true, false, "outcome", "option class-order with all classes at every site"},
+		{false, true, "relation", "each relation a table (option edges, SOURCE-RELATION-TARGET=FILE)"}} {
 		configs := rare(t, of.class, of.relation)
 		dirs, errs := assemble(t.Context(), t, configs)
 		absent(t, configs[0].got.Bytes(), dirs[0], errs[0])

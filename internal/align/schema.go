@@ -194,7 +194,7 @@ func (t *Tables) Sends() Sent {
 }
 
 // allClasses is what to do about a class that too few nodes have.
-const allClasses = "give --class-order with all classes at every site"
+const allClasses = "give option class-order with all classes at every site"
 
 // unsent refuses a class or relation of this site that no site sent.
 func (t *Tables) unsent(a *typed.Encodings) error {
@@ -209,7 +209,7 @@ func (t *Tables) unsent(a *typed.Encodings) error {
 			remedy      string
 		}{{n.Label, n.profile.Classes, a.Nodes[k].Of.Classes, "or " + allClasses},
 			{n.Relation, n.profile.Relations, a.Relations().Relations,
-				"or give each relation a table, --edges SOURCE-RELATION-TARGET=FILE"}} {
+				"or give each relation a table (option edges, SOURCE-RELATION-TARGET=FILE)"}} {
 			for _, name := range of.found {
 				if of.column != "" && !slices.Contains(of.sent, table.NewSpellings(of.sent).Find(name)) {
 					return fmt.Errorf("%s: column %s: %.40q must be of at least %d nodes at one of the sites, "+
@@ -421,7 +421,8 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 		if unclear >= 0 {
 			return out, fmt.Errorf("the dates of column %.40q are day first at one site and month "+
 				"first at another, "+
-				"and at %s they can be either: say there which (--date %.40s:dmy or :mdy)", name, sites[unclear], name)
+				"and at %s they can be either: say there which (option date %.40s:dmy or :mdy)", name,
+				sites[unclear], name)
 		}
 		out.MonthFirst = !schemas[by].Marks[place[by][name]].DayFirst // each site reads its own
 	case out.Kind == table.Categorical:
@@ -445,7 +446,7 @@ func agreeValues(out table.Column, values map[string]int, sparse bool, many, ask
 	for q, s := range schemas {
 		at := place[q][out.Name]
 		if m := s.Marks[at]; asked >= 0 && !m.Asked && !m.Empty && (m.Many || m.Sparse) {
-			return out, fmt.Errorf("%s asks for column %.40q (--categorical), and at %s it has too many "+
+			return out, fmt.Errorf("%s asks for column %.40q (option categorical), and at %s it has too many "+
 				"categories: all sites must ask for it, or none", sites[asked], out.Name, sites[q])
 		}
 	}

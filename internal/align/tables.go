@@ -449,8 +449,9 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 	}
 	defer t.Close()
 	sites := [2]int{-1, -1}
-	for k, column := range [2]struct{ name, role string }{{c.SourceSite, "the sources' sites, --source-site-column"},
-		{c.TargetSite, "the targets' sites, --target-site-column"}} {
+	for k, column := range [2]struct{ name, role string }{
+		{c.SourceSite, "the sources' sites, option source-site-column"},
+		{c.TargetSite, "the targets' sites, option target-site-column"}} {
 		if column.name != "" {
 			if sites[k], err = t.Column(column.name, column.role); err != nil {
 				return err

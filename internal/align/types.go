@@ -192,7 +192,7 @@ func (s *schema) validTypes() error {
 func agreeAll(sites []string, schemas []schema) (*typed.Encodings, error) {
 	for q := range schemas {
 		if (len(schemas[q].Types) > 0) != (len(schemas[0].Types) > 0) {
-			return nil, fmt.Errorf("all sites must have tables of several types (--nodes TYPE=FILE), "+
+			return nil, fmt.Errorf("all sites must have tables of several types (option nodes TYPE=FILE), "+
 				"or none: %s and %s do not", sites[0], sites[q])
 		}
 		if m, first := schemas[q].Merge, schemas[0].Merge; m != first {

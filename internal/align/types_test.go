@@ -232,7 +232,7 @@ func own(tables []string, columns ...string) (out []string) {
 // TestTypesRefused: what the sites cannot agree on names them, and a site's own fault is found before it meets.
 func TestTypesRefused(t *testing.T) {
 	for must, edit := range map[string]func(dir string, c []entrant){
-		"all sites must have tables of several types (--nodes TYPE=FILE), or none: " +
+		"all sites must have tables of several types (option nodes TYPE=FILE), or none: " +
 			"north and west do not": func(dir string, c []entrant) {
 			c[2].tables = SiteConfig{Here: "west", MinTexts: 1,
 				ImportConfig: dataset.ImportConfig{Nodes: filepath.Join(dir, "west-drug.csv")}}

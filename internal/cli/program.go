@@ -83,7 +83,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 	if crowded { // on a line before the last, which is the same at all sites
 		fmt.Fprintf(stderr, "%s: raise the limit of open files (ulimit -n)\n", p.Name)
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", p.Name, p.renamed(root, err.Error()))
+	fmt.Fprintf(stderr, "%s: %s\n", p.Name, p.renamed(root, Flags(err.Error())))
 	if crowded || errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room
 		return 1
 	}

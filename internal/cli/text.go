@@ -4,11 +4,17 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
+
+var option = regexp.MustCompile(`\boption ([a-z]+(-[a-z]+)*)`)
+
+// Flags is text in which the options of heddle import, which libraries name, are its flags.
+func Flags(text string) string { return option.ReplaceAllString(text, "--$1") }
 
 // Table is rows of text under a head; the first column is of names.
 type Table struct {

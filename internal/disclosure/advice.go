@@ -31,7 +31,7 @@ func Advice(p plan.Plan, own *shard.Shard) (advice []string) {
 	if _, bare := own.X.Numbers(); bare && int64(f) == own.Nodes && own.Parts > 1 && p.Method == plan.FullBatch &&
 		p.FullBatch.Encoder.Kind == "raw" && !p.Task.Links() {
 		advice = append(advice, fmt.Sprintf("nodes have no features, so each step sums weights for %d "+
-			"nodes over all sites: with --encoder embedding:16 each site keeps the rows of its nodes", own.Nodes))
+			"nodes over all sites: with encoder: embedding:16 each site keeps the rows of its nodes", own.Nodes))
 	}
 	if p.Method == plan.LayerWise && !p.Task.Links() {
 		means := plan.Defaults(plan.ClassMeans, "")
@@ -39,7 +39,7 @@ func Advice(p plan.Plan, own *shard.Shard) (advice []string) {
 		of, err := Of(means, own)
 		this, fault := Of(p, own)
 		if err == nil && fault == nil && 0 < of.Bytes && of.Bytes < this.Bytes/50 {
-			advice = append(advice, fmt.Sprintf("this site sends up to %.0f MB; with --method class-means it would "+
+			advice = append(advice, fmt.Sprintf("this site sends up to %.0f MB; with method: class-means it would "+
 				"send up to %.2g MB", float64(this.Bytes)/1e6, float64(of.Bytes)/1e6))
 		}
 	}
@@ -50,7 +50,7 @@ func Advice(p plan.Plan, own *shard.Shard) (advice []string) {
 				(!c.Typed || own.Typed.Count() > 0)
 		})
 		advice = append(advice, fmt.Sprintf("model %s mixes the features of a node with its neighbours', which costs "+
-			"most with a numeric target: %s keep them apart (--model)", p.Gradient().Model, strings.Join(keep, ", ")))
+			"most with a numeric target: %s keep them apart", p.Gradient().Model, strings.Join(keep, ", ")))
 	}
 	return advice
 }

@@ -360,7 +360,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q must contain %q", got, want)
 		}
 	}
-	if !strings.Contains(got, "; try --metric auc, --class-weights balanced or --threshold f1") {
+	if !strings.Contains(got, "; try metric: auc, class_weights: balanced or threshold: f1") {
 		t.Errorf("%q must end with what to try", got)
 	}
 	// A class that only test nodes have is named.

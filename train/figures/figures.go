@@ -452,15 +452,15 @@ const fewOfClass = 10
 func (f *Figures) tryInstead() string {
 	switch {
 	case f.Metric == "accuracy" && f.Positive >= 0 && f.Threshold != nil:
-		return "try --metric auc or --class-weights balanced"
+		return "try metric: auc or class_weights: balanced"
 	case f.Metric == "accuracy" && f.Positive >= 0:
-		return "try --metric auc, --class-weights balanced or --threshold f1"
+		return "try metric: auc, class_weights: balanced or threshold: f1"
 	case f.Metric == "accuracy":
-		return "try --metric macro-f1 or --class-weights balanced"
+		return "try metric: macro-f1 or class_weights: balanced"
 	case f.Metric == "micro-f1" && f.Threshold == nil && f.Thresholds == nil:
-		return "try --threshold f1, more labels or other columns"
+		return "try threshold: f1, more labels or other columns"
 	}
-	return "try more labels, other columns or another --method"
+	return "try more labels, other columns or another method"
 }
 
 // rare returns the warnings that the rarer of two classes calls for.
@@ -543,10 +543,10 @@ func (f *Figures) Warnings() (all []string) {
 	}
 	if said == 1 && f.Majority >= 0 {
 		text := fmt.Sprintf("the model predicts one class only, %s, for all %d %s nodes, "+
-			"which is right for %.1f %% of them: try --class-weights balanced",
+			"which is right for %.1f %% of them: try class_weights: balanced",
 			only.Name, set.Rows, name, 100*float64(only.Labelled)/float64(set.Rows))
 		if f.Positive >= 0 && f.Threshold == nil {
-			text += " or --threshold f1"
+			text += " or threshold: f1"
 		}
 		all = append(all, text)
 	}

@@ -157,7 +157,7 @@ func (c *Column) Encode(t *Table, cell string, put func(at int, v float64)) (kno
 		}
 		fault := fmt.Errorf("%.40q is not a date like 2024-03-31, %s or 31 Mar 2024", cell, like)
 		if _, ok := ParseDate(cell, !c.MonthFirst); ok {
-			fault = fmt.Errorf("%w: --date %s:%s reads it", fault, c.Name, other)
+			fault = fmt.Errorf("%w: option date %s:%s reads it", fault, c.Name, other)
 		}
 		return true, fault
 	}
@@ -182,7 +182,7 @@ func (c *Column) standardised(t *Table, cell string) (float64, error) {
 	v, ok := t.Number(cell)
 	z := (v - c.Mean) / c.Std
 	const remedy = "correct it, or say whether the column is numeric, categorical or ignored; " +
-		"--missing reads a text as no value"
+		"option missing reads a text as no value"
 	switch {
 	case t.TooLarge(cell):
 		return 0, fmt.Errorf("must be a number of at most %g in size (got %.40q): %s", Largest, cell, remedy)

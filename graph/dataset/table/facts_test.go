@@ -91,7 +91,7 @@ func TestWarn(t *testing.T) {
 	}
 	f.Warn()
 	if len(f.Warnings) != 1 || !hasWarning(f, "column risk has 30 classes for 150 nodes: it looks like a regression "+
-		"target (--regression predicts it as a number)") {
+		"target (option regression predicts it as a number)") {
 		t.Errorf("%q", f.Warnings)
 	}
 	f = &Facts{Label: "y", Classes: []NodeCount{{"a", 500}, {"b", 9}, {"c", 10}}, Edges: EdgeFacts{Repeated: 3},

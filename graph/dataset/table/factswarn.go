@@ -33,7 +33,7 @@ func (f *Facts) Warn() {
 	case n == 0: // labels are elsewhere, as at a site without the type of nodes that has them
 	case k >= manyClasses && n < fewEach*k:
 		f.warn("column %s has %d classes for %d nodes: it looks like a regression target "+
-			"(--regression predicts it as a number)", f.Label, k, n)
+			"(option regression predicts it as a number)", f.Label, k, n)
 	default:
 		for _, c := range f.Classes {
 			if c.Nodes < fewNodes {
@@ -44,7 +44,7 @@ func (f *Facts) Warn() {
 	}
 	for _, c := range f.Classes {
 		if slices.Contains(unknownClasses, strings.ToLower(strings.TrimSpace(c.Name))) {
-			f.warn("class %s looks like a label that is not known: --missing %q leaves its %s without one", c.Name,
+			f.warn("class %s looks like a label that is not known: option missing %q leaves its %s without one", c.Name,
 				c.Name, plural(c.Nodes, "node"))
 		}
 	}
@@ -63,7 +63,7 @@ func (f *Facts) Warn() {
 		}
 	}
 	if e := f.Edges; e.Repeated > 0 && e.Merge == "" {
-		f.warn("%s listed again: each edge counts once, with its largest weight (--merge changes this)",
+		f.warn("%s listed again: each edge counts once, with its largest weight (option merge changes this)",
 			plural(e.Repeated, "edge"))
 	}
 	if f.Nodes > 0 && f.Isolated == f.Nodes {
@@ -257,7 +257,7 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 			f.warn("column %s alone predicts %s for %s %% of the nodes: it may be the label in disguise%s",
 				c.Name, f.Label,
 				strconv.FormatFloat(100*float64(n-wrong)/float64(n), 'f', 1, 64),
-				cmp.Or(c.Hint, fmt.Sprintf(" (--ignore %s)", c.Name)))
+				cmp.Or(c.Hint, fmt.Sprintf(" (option ignore %s)", c.Name)))
 		}
 		first += c.Features
 	}

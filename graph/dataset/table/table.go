@@ -128,7 +128,7 @@ func (t *Table) onlyUTF8() {
 				return cells, line, t.Fault(line, k, "a cell must have at most %d bytes (got %d)", maxCell, len(c))
 			}
 			if !utf8.ValidString(c) {
-				remedy := "--encoding names another"
+				remedy := "option encoding names another"
 				if t.Unit == "row" { // of Parquet, which has text in UTF-8 and bytes
 					remedy = "ignore the column, or write it as text or numbers"
 				}
@@ -368,7 +368,7 @@ func usual(name, other string) bool { return slices.Contains(usualNames[name], s
 // nothing.
 func (t *Table) headerHint() string {
 	if !t.unnamed && slices.ContainsFunc(t.Columns, func(name string) bool { _, ok := Number(name); return ok }) {
-		return "; if the first line is a row, --no-header numbers the columns from 1"
+		return "; if the first line is a row, option no-header numbers the columns from 1"
 	}
 	return ""
 }
@@ -491,11 +491,11 @@ func (t *Table) NumberHint(cell string) string {
 	comma := !t.format.DecimalComma && commaNumber(cell)
 	switch {
 	case comma && Dressed(cell):
-		return "; write it without thousands separators; a decimal comma needs --decimal-comma"
+		return "; write it without thousands separators; a decimal comma needs option decimal-comma"
 	case Dressed(cell):
 		return "; write it without thousands separators, % and currency"
 	case comma:
-		return "; a decimal comma needs --decimal-comma"
+		return "; a decimal comma needs option decimal-comma"
 	}
 	return ""
 }

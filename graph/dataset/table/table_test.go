@@ -220,11 +220,11 @@ func TestCells(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer table.Close()
-	if at, err := table.Column("weight", "--weight"); err != nil || at != 1 {
+	if at, err := table.Column("weight", "option weight"); err != nil || at != 1 {
 		t.Errorf("weight is column %d, %v", at, err)
 	}
-	_, err = table.Column("mass", "--weight")
-	graphtest.Refused(t, err, table.Path, `no column "mass" (--weight)`, "id, weight")
+	_, err = table.Column("mass", "option weight")
+	graphtest.Refused(t, err, table.Path, `no column "mass" (option weight)`, "id, weight")
 	if at := table.Find(""); at != -1 {
 		t.Errorf("the column without a name is found at %d", at)
 	}

@@ -274,8 +274,9 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 		if err := json.Unmarshal(s.Site.Shard.Import, &facts); err != nil {
 			return nil, nil, errors.Join(cli.Invalidf("facts of an import: %w", err), closer.Close())
 		}
-		for _, text := range facts.Warnings {
-			w.Event(heddle.Event{Kind: train.Warning, Text: text})
+		for k, text := range facts.Warnings {
+			facts.Warnings[k] = cli.Flags(text)
+			w.Event(heddle.Event{Kind: train.Warning, Text: facts.Warnings[k]})
 		}
 		s.warnings = facts.Warnings
 	}

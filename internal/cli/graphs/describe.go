@@ -3,7 +3,9 @@ package graphs
 import (
 	"fmt"
 	"io"
+	"strings"
 
+	"github.com/heddle-gnn/heddle/graph/dataset/table"
 	"github.com/heddle-gnn/heddle/graph/partition"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/cli"
@@ -66,4 +68,11 @@ func timings(w io.Writer, phases []external.PhaseTimes) {
 	if peak := cli.PeakMemory(); peak > 0 {
 		fmt.Fprintf(w, "  peak memory %s\n", cli.Bytes(peak))
 	}
+}
+
+// printFacts writes what tables became, with the flags of heddle import.
+func printFacts(w io.Writer, f *table.Facts) {
+	var text strings.Builder
+	f.Print(&text)
+	io.WriteString(w, cli.Flags(text.String()))
 }

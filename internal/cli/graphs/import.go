@@ -153,7 +153,7 @@ func (m *importing) importAll(cmd *cobra.Command) error {
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", m.out, size(g))
 	if m.facts != nil {
-		m.facts.Print(cmd.OutOrStdout())
+		printFacts(cmd.OutOrStdout(), m.facts)
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (m *importing) readGraph(c dataset.ImportConfig, several bool) (g *graph.Gr
 		if g.IDs != nil {
 			m.facts.Warnings = append(m.facts.Warnings,
 				"no edge has node 0: nodes are numbered from 1, and their numbers are "+
-					"their names (--num-nodes with one more keeps a node 0)")
+					"their names (option num-nodes with one more keeps a node 0)")
 		}
 		err = m.facts.AddGraph(g, listed.Source, listed.Target)
 		m.facts.Warn()

@@ -236,7 +236,7 @@ func (s *Matching) Build(
 		filepath.Join(s.Out, fmt.Sprintf("part-%d", rank)), names[rank], len(names), own.Owned, m.Nodes, own.Edges,
 		own.Cut, shard.X.Cols(), shard.Labels.Classes)
 	relations(stdout, &shard.Typed)
-	facts.Print(stdout)
+	printFacts(stdout, facts)
 	for q, of := range names {
 		if q != rank {
 			fmt.Fprintf(stdout, "  %s: %d of its nodes are neighbours here, %d nodes here are neighbours there\n", of,

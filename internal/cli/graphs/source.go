@@ -100,8 +100,9 @@ func (s *Source) ReadData(p heddle.Plan, split int, event func(heddle.Event)) (*
 // warn passes on the warnings of data.
 func warn(path string, g *graph.Graph, task string, event func(heddle.Event)) ([]string, error) {
 	all, err := table.Warnings(path, g, task)
-	for _, text := range all {
-		event(heddle.Event{Kind: train.Warning, Text: text})
+	for k, text := range all {
+		all[k] = cli.Flags(text)
+		event(heddle.Event{Kind: train.Warning, Text: all[k]})
 	}
 	return all, cli.Invalid(err)
 }

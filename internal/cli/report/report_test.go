@@ -325,7 +325,7 @@ func TestTries(t *testing.T) {
 	}
 	r.Shards, r.Result.Plan.ClassWeights = r.Shards[:1], []string{"balanced"}
 	if html = written(t, r); !strings.Contains(html, "<code>threshold: f1</code>") ||
-		strings.Contains(html, "class_weights") {
+		strings.Contains(html, "<code>class_weights") {
 		t.Error("at one of several sites what to try are lines of the plan, without what it has")
 	}
 }

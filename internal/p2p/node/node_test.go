@@ -127,11 +127,11 @@ func TestListenAt(t *testing.T) {
 				t.Errorf("%s: %s is %v, must be every interface", transport, host, at)
 			}
 		}
-		want := "--listen /ip4/0.0.0.0" + tail
+		want := "also listen on /ip4/0.0.0.0" + tail
 		_, err := Listen(Config{Identity: newIdentity(t), Transport: transport,
 			Listen: []string{"/ip4/203.0.113.7" + tail}})
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, must name %s", transport, err, want)
+			t.Errorf("%s: %v, must have %q", transport, err, want)
 		}
 	}
 }

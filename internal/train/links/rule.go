@@ -84,7 +84,7 @@ func pairsOf(given, relations []string) (all []inversePair, err error) {
 			return nil, fmt.Errorf("the reverse of relation %q must be one of %q (got %q)", name, relations, reverse)
 		case p.reverse < 0:
 			return nil, fmt.Errorf("task must name the relation that runs the other way as %s, as in %s=REVERSE: it "+
-				"would tell what is held out (got %q); edges that are --directed in or out have none", name, name, text)
+				"would tell what is held out (got %q); edges of one direction have none", name, name, text)
 		}
 		all = append(all, p)
 	}

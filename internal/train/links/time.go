@@ -150,7 +150,7 @@ func placeOf(t *train.LinkTime, s *shard.Shard, relation string) (timePlace, err
 		names = append(names, fmt.Sprintf("%d columns without names", s.EdgeX.Cols))
 	}
 	return timePlace{}, fmt.Errorf("link_time must name a column of the edges of %s, which are %q (got %q): "+
-		"import with --edge-columns", cmp.Or(relation, s.Name), names, t.Column)
+		"import the edges with columns", cmp.Or(relation, s.Name), names, t.Column)
 }
 
 // of returns what edge k of g is for. An edge without columns trains.

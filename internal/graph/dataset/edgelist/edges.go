@@ -83,7 +83,7 @@ func (c Config) kind() (string, error) {
 	}
 	if formats[name] == nil {
 		return "", fmt.Errorf("%s: format of edges must be text, csv, tsv, parquet or npz, by "+
-			"--edge-format or the name's suffix (got %q); %s", c.Path, name, table.WayOut)
+			"option edge-format or the name's suffix (got %q); %s", c.Path, name, table.WayOut)
 	}
 	return name, nil
 }
@@ -126,7 +126,7 @@ func (e *List) All() iter.Seq2[Edge, error] {
 func (e *List) check(edge Edge) error {
 	top, hint := e.Nodes, ""
 	if top < 0 {
-		top, hint = math.MaxInt32, ": names of nodes need their table (--nodes)"
+		top, hint = math.MaxInt32, ": names of nodes need their table (option nodes)"
 	}
 	for _, id := range [2]int64{edge.Source, edge.Target} {
 		if id < 0 || id >= top {

@@ -130,12 +130,12 @@ func openTableEdges(c Config) (*List, error) {
 		}
 	}
 	if source < 0 || target < 0 || weight < 0 && c.Weight != "" {
-		_, err := t.Column(cmp.Or(c.Source, "source"), "the edges' sources, --source-column")
+		_, err := t.Column(cmp.Or(c.Source, "source"), "the edges' sources, option source-column")
 		if err == nil {
-			_, err = t.Column(cmp.Or(c.Target, "target"), "the edges' targets, --target-column")
+			_, err = t.Column(cmp.Or(c.Target, "target"), "the edges' targets, option target-column")
 		}
 		if err == nil {
-			_, err = t.Column(c.Weight, "the edges' weights, --weight-column")
+			_, err = t.Column(c.Weight, "the edges' weights, option weight-column")
 		}
 		return nil, errors.Join(err, t.Close())
 	}
