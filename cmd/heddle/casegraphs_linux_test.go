@@ -166,7 +166,7 @@ var graphCases = []fieldCase{
 				"since fraud is rare", "fraud", `class fraud[^\n]*\b[12]\b|\b[12] [^\n]*fraud`)
 		c.run(0, "heddle train --data a"+oneMachine+"--rounds 30 --metric accuracy --out ra", `accuracy 99\.\d+ % test`,
 			`baseline 99\.\d+ % .always fine`,
-			"--class-weights|--metric|--threshold", "fraud")
+			"class_weights:|metric:|threshold:", "fraud")
 		c.run(0, "heddle train --data a"+oneMachine+"--rounds 60 --class-weights balanced --metric "+
 			"auc --out rb; cut -d, -f2 rb/predictions.csv | sort | uniq -c", `auc [0-9.]+ % test`, " [1-9][0-9]* fraud")
 	}},

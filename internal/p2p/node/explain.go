@@ -14,7 +14,7 @@ import (
 )
 
 // NoAnswer is why a peer that QUIC dials was not reached, as far as this end knows.
-const NoAnswer = "no answer: it has not joined yet, or the network drops UDP (then set carrier: auto in the plan)"
+const NoAnswer = "no answer: it has not joined yet, or the network drops UDP (then use option carrier auto or tcp)"
 
 // Explain returns in one line why a peer could not be reached, as far as libp2p lets us know.
 func Explain(err error) error {

@@ -175,10 +175,10 @@ func (n *Node) listen() error {
 		switch {
 		case errors.Is(err, syscall.EADDRINUSE):
 			return fmt.Errorf("listen on %s: the port is in use by another program or peer; "+
-				"choose another one (listen, the plan), or 0 for any: %w", s, err)
+				"choose another one (option listen, or the plan), or 0 for any: %w", s, err)
 		case errors.Is(err, syscall.EADDRNOTAVAIL):
 			return fmt.Errorf("listen on %s: no interface of this machine has this address: if a router, a "+
-				"cloud or Docker forwards it, also listen on %s: %w", s, any4, err)
+				"cloud or Docker forwards it, add option listen %s: %w", s, any4, err)
 		case err != nil:
 			return fmt.Errorf("listen on %s: %w", s, err)
 		}

@@ -127,7 +127,7 @@ func TestListenAt(t *testing.T) {
 				t.Errorf("%s: %s is %v, must be every interface", transport, host, at)
 			}
 		}
-		want := "also listen on /ip4/0.0.0.0" + tail
+		want := "option listen /ip4/0.0.0.0" + tail
 		_, err := Listen(Config{Identity: newIdentity(t), Transport: transport,
 			Listen: []string{"/ip4/203.0.113.7" + tail}})
 		if err == nil || !strings.Contains(err.Error(), want) {
