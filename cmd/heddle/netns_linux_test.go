@@ -78,7 +78,8 @@ func (n *network) inside(site string, c *exec.Cmd) *exec.Cmd {
 func TestThreeNetworks(t *testing.T) {
 	testenv.OnlyLong(t)
 	o := rawSites(t)
-	o.net = newNetwork(t, o.names)
+	net := newNetwork(t, o.names)
+	o.inside = net.inside
 	o.write("west", "west-patients.csv", regexp.MustCompile(",[^,\n]*\n").ReplaceAllString( // it has no labels
 		string(contents(t, o.at("west", "west-patients.csv"))), "\n"))
 	do := func(site, input string, args ...string) string {
@@ -91,10 +92,10 @@ func TestThreeNetworks(t *testing.T) {
 	}
 	must(t, "plan", "-o", o.at("north", "federation.yaml"), "--method", "full-batch", "--model", "sage", "--hidden",
 		"16", "--rounds", "150") // how to train, which another person chose
-	do("north", "", "init", "north", o.net.address("north"))
+	do("north", "", "init", "north", net.address("north"))
 	lines := mailed.FindAllString(do("north", "", "invite", "south", "west",
 		"--federation", "tumour-registry"), -1)
-	answers := do("south", "", "init", lines[0], o.net.address("south")) +
+	answers := do("south", "", "init", lines[0], net.address("south")) +
 		do("west", "", "init", lines[1]) // it only dials out
 	do("north", answers, "invite")
 	o.replace("west", "site.yaml", "ward: label", "ward: categorical") // a wrong guess
@@ -276,11 +277,12 @@ func TestDoctorNAT(t *testing.T) {
 		t.Skip("SKIPPED, not shown here: kinds of NAT, without nft")
 	}
 	o := rawSites(t)
-	o.net = newNetwork(t, o.names)
+	net := newNetwork(t, o.names)
+	o.inside = net.inside
 	args := []string{"plan", "-o", filepath.Join(o.dir, "federation.yaml")}
 	for k, line := range o.init() {
 		if k > 0 { // north only dials out
-			line += "@" + o.net.address(o.names[k])
+			line += "@" + net.address(o.names[k])
 		}
 		args = append(args, line)
 	}
@@ -289,7 +291,7 @@ func TestDoctorNAT(t *testing.T) {
 	in := func(site, line string) string {
 		t.Helper()
 		fields := strings.Fields(line)
-		out, err := o.net.inside(site, exec.Command(fields[0], fields[1:]...)).CombinedOutput()
+		out, err := net.inside(site, exec.Command(fields[0], fields[1:]...)).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %s: %v %s", site, line, err, out)
 		}

@@ -22,7 +22,8 @@ type operators struct {
 	t     *testing.T
 	dir   string
 	names []string
-	net   *network // of the sites, each with a network namespace of its own (nil = all are on this machine's)
+	// inside makes a command one of the site's own network (nil = all sites are on this machine's)
+	inside func(site string, c *exec.Cmd) *exec.Cmd
 }
 
 // operate writes the tables of the hospitals into the folders, lets edit change them, and runs heddle init at each; one
@@ -104,8 +105,8 @@ func (o *operators) replace(name, file, old, by string) {
 
 func (o *operators) command(name, answer string, args ...string) *exec.Cmd {
 	c := process(o.t, args...)
-	if o.net != nil {
-		c = o.net.inside(name, c)
+	if o.inside != nil {
+		c = o.inside(name, c)
 	}
 	home := filepath.Join(o.dir, name)
 	c.Dir, c.Stdin = home, strings.NewReader(answer)
