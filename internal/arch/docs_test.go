@@ -168,7 +168,7 @@ func TestEveryPageIsListed(t *testing.T) {
 }
 
 // task is one of the ten tasks: a file, its function, and the lines of the body.
-var task = regexp.MustCompile(`\[[^]]+\]\(\.\./\.\./([^)]+)#(\w+)\)\s(\d+)`)
+var task = regexp.MustCompile(`\[[^]]+\]\(\.\./\.\./([^)]+)#(\w+)\): (\d+)`)
 
 // TestTenTasks: the lines of user code that the page gives are those of the examples, without comments and empty lines.
 func TestTenTasks(t *testing.T) {
