@@ -27,8 +27,8 @@ func newSight(g train.GraphView, owned, columns int, logits mat.Dense) *sight {
 // put copies x into the columns of all from `at` on, and returns the columns up to these.
 func (s *sight) put(at int, x mat.Dense) mat.Dense {
 	if s.all.Empty() {
-		// Not before the first round: options that are compared have their own sights, and two at once would be
-		// the most memory that a run takes.
+		// Not before the first round: settings that are compared have a sight each, and space for two at once would be
+		// the peak of a run's memory.
 		s.all = mat.New(x.Rows, s.width)
 		s.all.ColRange(0, s.columns.Cols).CopyFrom(s.columns)
 	}

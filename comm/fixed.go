@@ -195,9 +195,8 @@ func (g *Fixed) Agree(sums []float32) error {
 }
 
 // Integers returns the Update as multiples of the steps, rounded half to even. Integers of 32 bits take the memory of
-// the Update, which has no numbers until Take. Residual, if there is one, becomes what rounding left out. Of 4 bits
-// each byte is one of 8 bits, the first of two numbers plus 16 times the second: no sum of the first reaches the
-// second.
+// the Update, which has no numbers until Take. Residual, if there is one, becomes what rounding left out. With
+// 4 bits each byte has two numbers, the first plus 16 times the second: no sum of the first reaches the second.
 func (g *Fixed) Integers() Integers {
 	if g.c.Bits == 4 {
 		return g.pairs()

@@ -217,7 +217,7 @@ func TestThreeNetworks(t *testing.T) {
 		}
 		o.complete(3)
 		if warm(3) {
-			t.Error("a model of other columns is no start")
+			t.Error("a run with a new column must not start from the model of the old columns")
 		}
 	})
 

@@ -42,8 +42,8 @@ func TestMistyped(t *testing.T) {
 	}
 }
 
-// TestManual: every command that help lists has a manual page, and --version is listed. A release keeps the pages in
-// $HEDDLE_MAN: what writes them is no part of the program.
+// TestManual: every command that help lists has a manual page, and --version is listed. A release takes the pages
+// from the folder $HEDDLE_MAN, so that the program needs no code to write them.
 func TestManual(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("HEDDLE_MAN")

@@ -17,7 +17,7 @@ type TimeSplit struct {
 	monthFirst bool
 }
 
-// parseTimeSplit reads COLUMN:T1:T2; nothing is no split.
+// parseTimeSplit reads COLUMN:T1:T2; an empty text gives nil, no split by time.
 func parseTimeSplit(text string) (t *TimeSplit, err error) {
 	if text == "" {
 		return nil, nil

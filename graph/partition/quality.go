@@ -54,7 +54,7 @@ func Measure(m *shard.Manifest) Quality {
 	return r
 }
 
-// workLoad is the load of the worker for which the others will wait.
+// workLoad is the load of the slowest worker.
 type workLoad struct {
 	Worker  int     // which has the most work (Goal.Work)
 	Balance float64 // its work over the mean (0 = no worker has any)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Invitation is a line with which a site asks another one to take part. The inviting site signs it. Nothing in it is
-// secret, and it admits nobody: the inviting site decides whom it adds.
+// Invitation asks a site to take part. The inviting site signs it and sends it as a line of text. It has no secrets and
+// admits nobody: the inviting site decides whom it adds.
 type Invitation struct {
 	Federation string   `json:"federation,omitempty"` // (empty = its members sign nothing)
 	Site       string   `json:"site"`                 // name of the invited site
@@ -19,7 +19,7 @@ type Invitation struct {
 	Expires    Date     `json:"expires"`              // last day for an answer
 }
 
-// Answer is the line with which an invited site answers. It signs it, so its ID is By of the signature.
+// Answer is what an invited site sends back. Its ID is in its signature.
 type Answer struct {
 	Invitation Invitation `json:"invitation"`
 	Signature  Signature  `json:"signature"`      // under the invitation

@@ -13,7 +13,7 @@ import (
 
 var option = regexp.MustCompile(`\boption ([a-z]+(-[a-z]+)*)`)
 
-// Flags is text in which the options of heddle import, which libraries name, are its flags.
+// Flags returns text with each "option NAME" of a library written as the flag --NAME.
 func Flags(text string) string { return option.ReplaceAllString(text, "--$1") }
 
 // Table is rows of text under a head; the first column is of names.
