@@ -62,10 +62,11 @@ func New(c Colors, width, height float64, x, y string) *Plot {
 	return p
 }
 
-// Sizes of texts, and how wide a character is of them.
+// Sizes of texts, how wide a character is of them, and the points to the right of the frame.
 const (
 	small, large = 10.0, 11.0
 	character    = 0.56
+	margin       = 8.0
 )
 
 // key is a line of the legend.
@@ -195,7 +196,7 @@ func (p *Plot) Text(at Point, dx, dy float64, anchor, text string) {
 	})
 }
 
-// LineKey adds a line to the legend, MarkKey a mark, BarKey a bar.
+// LineKey adds a line to the legend; with a width of 8 it looks like a bar.
 func (p *Plot) LineKey(name, color string, width float64, dash string) {
 	p.keys = append(p.keys, key{name, func(f *frame, x, y float64) {
 		fmt.Fprintf(f, `<path d="M%.2f,%.2fh16" style="%s"/>`, x, y, lineStyle(color, width, dash))
@@ -207,13 +208,6 @@ func (p *Plot) MarkKey(name string, s Shape, color string, radius float64) {
 	p.keys = append(p.keys, key{name, func(f *frame, x, y float64) { f.mark(s, color, radius, x+8, y) }})
 }
 
-// BarKey adds a bar to the legend.
-func (p *Plot) BarKey(name, color string) {
-	p.keys = append(p.keys, key{name, func(f *frame, x, y float64) {
-		fmt.Fprintf(f, `<rect x="%.2f" y="%.2f" width="16" height="8" style="fill:%s"/>`, x, y-4, color)
-	}})
-}
-
 // Element returns the chart as an element of a page, with alt as its text alternative.
 func (p *Plot) Element(alt string) string {
 	return fmt.Sprintf(
@@ -223,10 +217,9 @@ func (p *Plot) Element(alt string) string {
 
 // At returns the parts of the chart, whose corner is at x and y.
 func (p *Plot) At(x, y float64) string {
-	f := &frame{p: p, left: x + 4, right: x + p.Width - 8, top: y + 6, bottom: y + p.Height - 4}
-	for _, a := range []*Axis{&p.X, &p.Y} {
-		a.settle()
-	}
+	f := &frame{p: p, left: x + 4, right: x + p.Width - margin, top: y + 6, bottom: y + p.Height - 4}
+	p.X.settle()
+	p.Y.settle()
 	if p.Title != "" {
 		f.top += large + 4
 		f.text(x+p.Width/2, y+large+2, large, "middle", p.Title)
@@ -246,12 +239,10 @@ func (a *Axis) settle() {
 	if a.Min > a.Max {
 		a.Min, a.Max = 0, 1
 	}
-	if a.Min == a.Max {
-		if a.Log {
-			a.Min, a.Max = a.Min/2, a.Max*2
-		} else {
-			a.Min, a.Max = a.Min-1, a.Max+1
-		}
+	if a.Min == a.Max && a.Log {
+		a.Min, a.Max = a.Min/2, a.Max*2
+	} else if a.Min == a.Max {
+		a.Min, a.Max = a.Min-1, a.Max+1
 	}
 	if a.Ticks == nil {
 		a.Ticks = Ticks(a.Min, a.Max)
@@ -335,6 +326,9 @@ func (f *frame) axes() {
 	f.left += most + 8
 	if p.Y.Label != "" {
 		f.left += large + 4
+	}
+	if n := len(p.X.Ticks); n > 0 { // the last one may be at the end of the frame
+		f.right -= max(0, wide(p.X.Ticks[n-1].Text, small)/2-margin)
 	}
 	line := func(color, d string) { fmt.Fprintf(f, `<path d="%s" style="%s"/>`, d, lineStyle(color, 0.6, "")) }
 	line(p.Ink, fmt.Sprintf("M%.2f,%.2fV%.2fH%.2f", f.left, f.top, f.bottom, f.right))

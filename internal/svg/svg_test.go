@@ -3,6 +3,8 @@ package svg
 import (
 	"encoding/xml"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,7 +49,6 @@ func TestElement(t *testing.T) {
 		full.MarkKey("mark", ShapeOf(int(s)), "red", 3)
 	}
 	full.LineKey("line", "red", 1, "")
-	full.BarKey("bar", "red")
 	full.X.Ticks = Names([]string{"a", "b"})
 	for _, p := range []*Plot{empty, one, full} {
 		text := p.Element("an <alternative>")
@@ -66,5 +67,19 @@ func TestElement(t *testing.T) {
 	a := Axis{Min: 1, Max: 100, Log: true}
 	if s := a.share(10); math.Abs(s-0.5) > 1e-12 {
 		t.Errorf("10 is at %g between 1 and 100", s)
+	}
+}
+
+// The text of a tick at the end of the axis is inside the chart.
+func TestLastTick(t *testing.T) {
+	p := New(Page, 300, 200, "round", "loss")
+	p.Line("red", 1, "", Point{0, 1}, Point{12_000, 3})
+	text := p.Element("loss")
+	found := regexp.MustCompile(`<text x="([0-9.]+)"[^>]*>12000</text>`).FindStringSubmatch(text)
+	if found == nil {
+		t.Fatal(text)
+	}
+	if x, err := strconv.ParseFloat(found[1], 64); err != nil || x+wide("12000", small)/2 > p.Width {
+		t.Errorf("12000 is at %s of %g: %v", found[1], p.Width, err)
 	}
 }

@@ -86,24 +86,3 @@ func gathered(clock Clock, order []int32, row int) float64 {
 	seconds := onAll(clock, func(t int) { gathers(index[t*piece:(t+1)*piece], x, lines) })
 	return float64(piece*threads) * float64(row) / seconds / 1e9
 }
-
-// Peak is a rate of the machine, in 10⁹ a second, 0 where it is unknown.
-type Peak struct {
-	Name, Unit string
-	Rate       float64
-}
-
-// Peaks measures this machine: the best of some runs each.
-func Peaks() []Peak {
-	best := func(f func(Clock) float64) (rate float64) {
-		for range 20 {
-			rate = max(rate, f(Wall))
-		}
-		return rate
-	}
-	return []Peak{
-		{"multiply-adds of float32", "GFLOP/s", best(fma)},
-		{"triad", "GB/s", best(triad)},
-		{"gathered rows of 512 bytes", "GB/s", best(gather(512))},
-	}
-}

@@ -27,11 +27,12 @@ const (
 	height = 184
 )
 
-// Points of a bar, and from one to the next; how many bars or sites a chart has at most (a table has all), and how many
-// points of a curve: more cannot be distinguished.
+// Points of a bar, and from one to the next; letters of a name; how many bars or sites a chart has at most (a table has
+// all), and how many points of a curve: more cannot be distinguished.
 const (
 	barHeight = 11
 	barStep   = 21
+	longest   = 20
 	mostBars  = 24
 	points    = 300
 )
@@ -49,9 +50,7 @@ func chartOf(p *svg.Plot, alt, caption string) []Chart {
 	return []Chart{{template.HTML(p.Element(alt)), caption}}
 }
 
-// shortName cuts a name that is too long for an axis.
-func shortName(name string) string { return cutName(name, 20) }
-
+// cutName cuts a name that is too long for an axis.
 func cutName(name string, most int) string {
 	if utf8.RuneCountInString(name) <= most {
 		return name
@@ -88,7 +87,7 @@ func Bars(title, axis string, bars []Bar, levels ...Bar) []Chart {
 	for k, b := range shown {
 		at := len(shown) - 1 - k // the axis goes upwards
 		y, edge := float64(at), b.Value
-		names[at] = shortName(b.Name)
+		names[at] = cutName(b.Name, longest)
 		p.Bar(palette[0], barHeight, y, 0, 100*b.Value)
 		if !math.IsNaN(b.Low) && !math.IsNaN(b.High) {
 			edge, intervals = max(edge, b.High), true
@@ -131,14 +130,14 @@ func sentBars(peers []heddle.Traffic) []Chart {
 	names, said := make([]string, len(peers)), make([]string, len(peers))
 	for i, q := range peers {
 		at, from := len(peers)-1-i, 0.0
-		names[at], said[i] = shortName(q.Name), q.Name+" "+cli.Bytes(q.Total())
+		names[at], said[i] = cutName(q.Name, longest), q.Name+" "+cli.Bytes(q.Total())
 		for k, n := range []int64{q.Halo, q.Reduce, q.Control} {
 			p.Bar(palette[k], barHeight, float64(at), from, from+float64(n)/unit)
 			from += float64(n) / unit
 		}
 	}
 	for k, purpose := range []string{"rows of nodes (halo)", "model updates (reduce)", "control"} {
-		p.BarKey(purpose, palette[k])
+		p.LineKey(purpose, palette[k], 8, "")
 	}
 	p.Y.Ticks = svg.Names(names)
 	const legend = 2.6 // bars
@@ -181,7 +180,7 @@ func siteMap(sites []federation.LiveSite) []Chart {
 			out = -out
 		}
 		p.Mark(shape, color, 6, at[k])
-		p.Text(svg.Point{X: at[k].X, Y: at[k].Y + out}, 0, 3.5, "middle", shortName(s.Name))
+		p.Text(svg.Point{X: at[k].X, Y: at[k].Y + out}, 0, 3.5, "middle", cutName(s.Name, longest))
 	}
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = -1.9, 1.9, -1.4, 1.4
 	return chartOf(p, "Federation: "+strings.Join(said, "; "),

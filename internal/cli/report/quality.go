@@ -79,7 +79,7 @@ func classByClass(s figures.Set, nodes string) Section {
 				all, wrong = append(all, mistake{k, q, n}), wrong+n
 			}
 		}
-		c.Head, c.Rows = append(c.Head, "as "+shortName(one.Name)), append(c.Rows, one)
+		c.Head, c.Rows = append(c.Head, "as "+cutName(one.Name, longest)), append(c.Rows, one)
 	}
 	if s.Confusion != nil && len(s.Confusion) <= mostClasses {
 		of.Confusion = c
