@@ -20,7 +20,7 @@ const releasePrefix = "released/"
 // header is the small part of it.
 type header struct {
 	Nodes   float64   `json:"nodes"`             // that training sees
-	Columns int       `json:"columns"`           // the constant included
+	Columns int       `json:"columns,omitempty"` // of the arrays, the constant included; none of the final state
 	Apart   []float64 `json:"apart,omitempty"`   // Trainer.apart
 	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
 
@@ -36,22 +36,24 @@ type header struct {
 func (t *Trainer) Keep(c *train.Checkpoint) error {
 	c.F32["equations/sums"], c.F32["means/statistics"] = t.parts, t.stats.Data
 	spec := t.model.Closed.Spec
-	head, err := json.Marshal(header{RowNorm: t.config.RowNorm, Target: t.config.Target, Nodes: t.nodes,
-		Columns: t.full.columns.Cols, Apart: t.apart, Allowed: t.allowed,
-		SiteShares: t.model.Spec.SiteShares, Scales: t.scales, Unconnected: spec.Unconnected})
+	h := header{RowNorm: t.config.RowNorm, Target: t.config.Target, Nodes: t.nodes, Apart: t.apart, Allowed: t.allowed,
+		SiteShares: t.model.Spec.SiteShares, Scales: t.scales, Unconnected: spec.Unconnected}
+	if t.At.Stage == 0 {
+		h.Columns = t.full.columns.Cols
+		for i, s := range t.sights() {
+			name := []string{"full", "base"}[i]
+			c.F32[name+"/columns"], c.F32[name+"/logits"] = s.columns.Clone().Data, s.logits.Clone().Data
+		}
+	} else {
+		c.F32["final/logits"] = t.Scores.Data
+	}
+	head, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
 	c.Header = head
 	for _, p := range t.model.Params() {
 		c.F32["model/"+p.Name] = p.Value.Clone().Data
-	}
-	for i, s := range t.sights() {
-		name := []string{"full", "base"}[i]
-		c.F32[name+"/columns"], c.F32[name+"/logits"] = s.columns.Clone().Data, s.logits.Clone().Data
-	}
-	if t.At.Stage > 0 {
-		c.F32["final/logits"] = t.Scores.Data
 	}
 	if t.edges != nil {
 		for name, sums := range t.edges.Releases() {
@@ -84,6 +86,9 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	if t.At.Stage > 0 {
 		t.Scores, _ = c.Dense("final/logits", t.shard.Owned, t.config.Classes)
 		return nil
+	}
+	if h.Columns != t.full.columnsOf(t.At.Round)-t.model.Closed.Spec.OwnFeatures { // a version that kept own features
+		return &checkpoint.MismatchError{Path: t.Checkpoints.Dir, Which: []string{"version of this program"}}
 	}
 	for i, s := range t.sights() {
 		name := []string{"full", "base"}[i]
@@ -118,7 +123,7 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	t.parts = c.F32["equations/sums"]
 	if t.At.Round > 0 {
 		y, weight := t.targets()
-		d := t.base.columns.Cols
+		d := t.base.columnsOf(t.At.Round)
 		var err error
 		if t.own, err = (linear.Normal{}).Extend(t.part(t.At.Round-1, d, y, weight, nil), d, y.Cols); err != nil {
 			return err

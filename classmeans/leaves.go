@@ -64,7 +64,7 @@ func (t *Trainer) residualUnit() float32 {
 
 // equations sums the normal equations of the columns of all rounds up to r.
 func (t *Trainer) equations(ctx context.Context, r int, y mat.Dense, weight []float32) error {
-	d := t.base.columns.Cols
+	d := t.base.columnsOf(r + 1)
 	c := &comm.Contribution{ID: t.id("normal equations", r, 0), Update: t.part(r, d, y, weight, nil)}
 	_, err := t.Reducer.Reduce(ctx, c)
 	if err == nil {

@@ -26,8 +26,10 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	}
 	for _, s := range t.sights() {
 		columns := s.columns // a checkpoint within the round has those before it
-		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, own, z, s.logits, func(x mat.Dense) {
-			columns = s.put(columns.Cols, x)
+		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, own, z, s.logits, func(x mat.Dense) mat.Dense {
+			at := columns.Cols
+			columns = s.put(at, x)
+			return columns.ColRange(at, columns.Cols)
 		})
 		if err != nil {
 			return false, err
@@ -73,7 +75,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	}
 	if better || t.within || spec.Own > 0 || r < spec.Alone {
 		for _, s := range t.sights() {
-			s.logits = t.model.Closed.Heads[r].Logits(withoutConstant(s.columns))
+			s.logits = s.logitsOf(r)
 		}
 	}
 	t.Report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1,
@@ -85,9 +87,6 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 func (t *Trainer) sights() []*sight {
 	return slices.Compact([]*sight{t.full, t.base})
 }
-
-// withoutConstant returns the columns that a head sees.
-func withoutConstant(columns mat.Dense) mat.Dense { return columns.ColRange(1, columns.Cols) }
 
 // source returns the columns of own nodes in round r before any hop, as they are read at home, and as they are
 // aggregated.
@@ -302,7 +301,8 @@ func (t *Trainer) added(r int) int {
 // part returns what own training nodes add to normal equations of targets y after round r: linear.Part of their last k
 // columns, which are the k random features of head (nil = none). Nodes come some at a time, since features take space.
 func (t *Trainer) part(r, k int, y mat.Dense, weight []float32, head *closed.Head) []float32 {
-	d := t.base.columns.Cols
+	columns := t.base.columnsOf(r + 1)
+	d := columns
 	if head != nil {
 		d += k
 	}
@@ -311,7 +311,7 @@ func (t *Trainer) part(r, k int, y mat.Dense, weight []float32, head *closed.Hea
 		z, of := t.base.rows(nodes, head), mat.View(len(weight), 1, weight).Select(nodes).Data
 		t.bounded(r, z)
 		if head != nil {
-			head.Standardise(z.ColRange(1, t.base.columns.Cols))
+			head.Standardise(z.ColRange(1, columns))
 		}
 		kernels.Add(linear.Part(z, k, y.Select(nodes), of), sums)
 	}

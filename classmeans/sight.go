@@ -2,6 +2,7 @@ package classmeans
 
 import (
 	"context"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
@@ -13,15 +14,34 @@ import (
 type sight struct {
 	train.GraphView
 	hop     *train.Hop // nil until the first
-	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far, in all
+	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far, in all; no own features
 	all     mat.Dense  // [Owned × width] has space for the columns of all rounds, from the first put on
 	width   int
 	logits  mat.Dense // [Owned × C] of the last round
+
+	form   *closed.Form
+	x      graph.Features
+	before int // how many of columns come before the node's own features, which are computed when they are read
 }
 
-// newSight returns what g has before the first round, of `owned` own nodes that get `columns` columns in all rounds.
-func newSight(g train.GraphView, owned, columns int, logits mat.Dense) *sight {
-	return &sight{GraphView: g, columns: ones(owned), width: 1 + columns, logits: logits}
+// newSight returns what t's model sees of g before the first round.
+func (t *Trainer) newSight(g train.GraphView) *sight {
+	form := t.model.Closed
+	s := &sight{GraphView: g, columns: ones(t.shard.Owned), form: form, x: t.x,
+		logits: form.Spec.Prior(t.shard.Owned, t.shares())}
+	s.width = s.columnsOf(form.Spec.Rounds) - form.Spec.OwnFeatures
+	s.before = s.columnsOf(1) - form.Spec.OwnFeatures
+	return s
+}
+
+// columnsOf returns how many columns heads read after that many rounds, the constant and a node's own features among
+// them.
+func (s *sight) columnsOf(rounds int) int {
+	n := 1
+	for r := range rounds {
+		n += s.form.Spec.Columns(r, s.logits.Cols)
+	}
+	return n
 }
 
 // put copies x into the columns of all from `at` on, and returns the columns up to these.
@@ -43,10 +63,37 @@ const rowsAtOnce = 8192
 // rows returns the columns of the given nodes and, behind them, the random features of head, if it has any.
 func (s *sight) rows(nodes []int32, head *closed.Head) mat.Dense {
 	all := []graph.Features{{Dense: s.columns.Select(nodes)}}
+	if s.form.Own != nil && s.columns.Cols >= s.before {
+		kept := all[0].Dense
+		all = []graph.Features{{Dense: kept.ColRange(0, s.before)}, {Dense: s.form.OwnColumns(s.x.Select(nodes))}}
+		if kept.Cols > s.before {
+			all = append(all, graph.Features{Dense: kept.ColRange(s.before, kept.Cols)})
+		}
+	}
 	if head != nil && head.Freq != nil {
-		all = append(all, graph.Features{Dense: head.RandomFeatures(withoutConstant(all[0].Dense))})
+		read := graph.Columns(all).Dense
+		all = []graph.Features{{Dense: read}, {Dense: head.RandomFeatures(read.ColRange(1, read.Cols))}}
 	}
 	return graph.Columns(all).Dense
+}
+
+// each calls do with the first node and the columns of some own nodes at a time, without the constant, up to the last
+// ones that the head of round r reads.
+func (s *sight) each(r int, do func(from int, columns mat.Dense)) {
+	from := 0
+	for nodes := range slices.Chunk(mat.EveryRow(s.columns.Rows), rowsAtOnce) {
+		do(from, s.rows(nodes, nil).ColRange(1, s.columnsOf(r+1)))
+		from += len(nodes)
+	}
+}
+
+// logitsOf returns the logits of round r.
+func (s *sight) logitsOf(r int) mat.Dense {
+	y := mat.New(s.columns.Rows, s.logits.Cols)
+	s.each(r, func(from int, columns mat.Dense) {
+		y.RowRange(from, from+columns.Rows).CopyFrom(s.form.Heads[r].Logits(columns))
+	})
+	return y
 }
 
 // seenRound is what a round of class means sees in a sight.

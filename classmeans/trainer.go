@@ -127,8 +127,11 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 	}
 	if t.At.Stage == 0 {
-		if t.Scores = t.best().Clone(); t.KeepHidden {
-			t.Rows = t.bestColumns().Clone()
+		if t.Scores = t.best(); t.KeepHidden {
+			t.Rows = mat.New(t.shard.Owned, t.full.columnsOf(t.At.BestRound+1)-1)
+			t.full.each(t.At.BestRound, func(from int, columns mat.Dense) {
+				t.Rows.RowRange(from, from+columns.Rows).CopyFrom(columns)
+			})
 		}
 		by, err := t.correct(ctx)
 		if err != nil {
@@ -141,6 +144,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 			kernels.Add(by, t.model.Closed.Heads[t.At.BestRound].Bias.Value.Data)
 		}
 	}
+	t.full, t.base = nil, nil // with the columns of all rounds: what follows needs Scores only
 	return t.Finish(ctx, t)
 }
 
@@ -206,16 +210,11 @@ func (t *Trainer) resolve() error {
 	model.Spec.Units = t.Labels.Units
 	t.model, t.x = model, model.Encoder.Input(t.inputs())
 	t.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
-	columns := 0
-	for r := range spec.Closed.Rounds {
-		columns += spec.Closed.Columns(r, t.config.Classes)
-	}
-	prior := spec.Closed.Prior(t.shard.Owned, t.shares())
-	t.full = newSight(train.WholeGraph(t.shard), t.shard.Owned, columns, prior)
+	t.full = t.newSight(train.WholeGraph(t.shard))
 	t.seenFrom(t.full.Degree)
 	t.base = t.full
 	if t.config.Inductive {
-		t.base = newSight(t.seen, t.shard.Owned, columns, prior)
+		t.base = t.newSight(t.seen)
 	}
 	t.train, t.others = spec.Closed.Present(t.shard.Split, t.shard.Labels)
 	return nil
@@ -368,18 +367,9 @@ func (c Config) measured(labels graph.Labels) eval.Accumulator {
 // best returns the logits of the best round.
 func (t *Trainer) best() mat.Dense {
 	if t.model.Spec.Closed.Own == 0 {
-		return t.full.logits
+		return t.full.logits.Clone()
 	}
-	return t.model.Closed.Heads[t.At.BestRound].Logits(t.bestColumns())
-}
-
-// bestColumns returns the columns of own nodes that the head of the best round reads.
-func (t *Trainer) bestColumns() mat.Dense {
-	d := 0
-	for r := range t.At.BestRound + 1 {
-		d += t.model.Spec.Closed.Columns(r, t.config.Classes)
-	}
-	return t.full.columns.ColRange(1, 1+d)
+	return t.full.logitsOf(t.At.BestRound)
 }
 
 // measure sums the metric of the final logits over all validation and test nodes, and reports the end of the run.

@@ -139,7 +139,10 @@ func (f *form) source(c *call, r int, nodes []int32) (own, z mat.Dense, err erro
 func (f *form) logits(c *call, r int, nodes []int32) (mat.Dense, error) {
 	v := &keptRows{c: c, nodes: nodes, x: f.features(c, nodes)}
 	var all []graph.Features
-	add := func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) }
+	add := func(x mat.Dense) mat.Dense {
+		all = append(all, graph.Features{Dense: x})
+		return x
+	}
 	for k, of := range f.rounds[:r+1] {
 		x, err := c.get(of.source, nodes)
 		if err != nil {
@@ -153,6 +156,9 @@ func (f *form) logits(c *call, r int, nodes []int32) (mat.Dense, error) {
 		own, z := f.cut(k, x)
 		if err := f.RoundColumns(v, k, own, z, logits, add); err != nil {
 			return mat.Dense{}, err
+		}
+		if k == 0 && f.Own != nil {
+			add(f.OwnColumns(v.x))
 		}
 	}
 	return f.Heads[r].Logits(graph.Columns(all).Dense), nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/comm/wire"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 	"github.com/heddle-gnn/heddle/nn/closed"
@@ -124,19 +125,24 @@ func averages(sums *graph.CSR) (*graph.CSR, []float32) {
 }
 
 // Aggregate returns for each own node the weighted sum over its neighbours of x, the rows of own nodes, and of those
-// that the others have.
+// that the others have. All rows have one matrix: own ones, sums of them for others, and what others send.
 func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dense, error) {
-	own := graph.Features{Dense: weighed(x, h.src)}
+	parts := h.sender.shard.Parts
+	all := mat.New(h.ptr[parts], x.Cols)
+	own := all.RowRange(0, h.ptr[0])
+	rows := own.RowRange(0, x.Rows)
+	rows.CopyFrom(x)
+	weigh(rows, h.src)
 	if h.terms != nil {
-		own = below(own, aggregate.Features(aggregate.Sum{}, h.terms, own))
+		aggregate.Into(own.RowRange(x.Rows, own.Rows), aggregate.Sum{}, h.terms, rows)
 	}
 	if h.most > 0 {
-		own.Dense = own.Dense.Clone()
-		for i, v := range own.Dense.Data {
-			own.Dense.Data[i] = min(max(v, -h.most), h.most)
+		for i, v := range own.Data {
+			own.Data[i] = min(max(v, -h.most), h.most)
 		}
 	}
-	src, err := h.sender.Rows(ctx, h.give, h.ptr, own, false, what)
+	src, err := h.sender.rows(ctx, wire.Halo{Give: h.give, Ptr: h.ptr, Into: all}, graph.Features{Dense: own}, false,
+		what)
 	if err == nil && h.most > 0 {
 		err = within(src, h.ptr, h.sender.shard.Rank, h.most, what)
 	}

@@ -34,7 +34,12 @@ func (s *Sender) Halo(ctx context.Context, own graph.Features, mixed bool, what 
 // from it.
 func (s *Sender) Rows(ctx context.Context, give [][]int32, ptr []int, own graph.Features, mixed bool,
 	what string) (graph.Features, error) {
-	x, err := s.coder.Exchange(ctx, s.group, wire.Halo{Give: give, Ptr: ptr}, wire.Block(own), mixed, what)
+	return s.rows(ctx, wire.Halo{Give: give, Ptr: ptr}, own, mixed, what)
+}
+
+func (s *Sender) rows(ctx context.Context, h wire.Halo, own graph.Features, mixed bool,
+	what string) (graph.Features, error) {
+	x, err := s.coder.Exchange(ctx, s.group, h, wire.Block(own), mixed, what)
 	return graph.Features(x), err
 }
 

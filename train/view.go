@@ -80,13 +80,18 @@ func weighed(x mat.Dense, f []float64) mat.Dense {
 		return x
 	}
 	x = x.Clone()
+	weigh(x, f)
+	return x
+}
+
+// weigh multiplies row i of x by f[i], or none if f is nil.
+func weigh(x mat.Dense, f []float64) {
 	for i, v := range f {
 		row := x.Row(i)
 		for k := range row {
 			row[k] = float32(v * float64(row[k]))
 		}
 	}
-	return x
 }
 
 // Reweigh converts rows of own nodes and the halo, weighed by their owners for one view, to another view: owners send

@@ -21,11 +21,16 @@ func Features(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
 		x = graph.Features{Dense: x.Sparse.Dense()}
 	}
 	h := mat.New(g.NumDst, x.Cols())
-	hop := Hop{Agg: agg, H: h, G: g, Rows: x.Dense}
+	Into(h, agg, g, x.Dense)
+	return graph.Features{Dense: h}
+}
+
+// Into writes to h what Features returns for dense rows x.
+func Into(h mat.Dense, agg Aggregator, g *graph.CSR, x mat.Dense) {
+	hop := Hop{Agg: agg, H: h, G: g, Rows: x}
 	hop.Begin(nil)
 	hop.Near()
 	hop.End()
-	return graph.Features{Dense: h}
 }
 
 func sumSparse(g *graph.CSR, x *mat.Sparse) graph.Features {

@@ -34,7 +34,7 @@ func (s Layout) WithoutEdges() Layout {
 // Dense features, which have no few values, and models without Coarse keep their columns. The columns of rounds Alone
 // are not sent; with Own no columns are, and ClassRows are rounded instead.
 func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
-	if s.coarseIn(r) {
+	if s.coarseIn(r) && x.Sparse != nil {
 		if s.OwnExact {
 			z = z.Clone()
 		}

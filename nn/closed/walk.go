@@ -39,9 +39,15 @@ func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, tr
 			p = spec.Targets(r, train, others, y, logits)
 		}
 		own, z := m.Source(r, x, p)
-		err := m.RoundColumns(v, r, own, z, logits, func(x mat.Dense) { all = append(all, graph.Features{Dense: x}) })
+		err := m.RoundColumns(v, r, own, z, logits, func(x mat.Dense) mat.Dense {
+			all = append(all, graph.Features{Dense: x})
+			return x
+		})
 		if err != nil {
 			return logits, columns, err
+		}
+		if r == 0 && m.Own != nil {
+			all = append(all, graph.Features{Dense: m.OwnColumns(x)})
 		}
 		if leaveOut || spec.Own > 0 || spec.LogitHops > 0 || r == len(m.Heads)-1 {
 			columns = graph.Columns(all).Dense
@@ -62,8 +68,10 @@ func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 }
 
 // RoundColumns passes to add, in order, what round r, from 0, adds to the columns of the nodes in v. own and z are its
-// Source, and logits are from the round before.
-func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense, add func(x mat.Dense)) (err error) {
+// Source, and logits are from the round before. add returns where the columns are from then on. OwnColumns follow those
+// of the first round.
+func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense,
+	add func(x mat.Dense) mat.Dense) (err error) {
 	spec := m.Spec
 	if hops := spec.LogitHopsOf(r); hops > 0 {
 		x := spec.Before(logits)
@@ -71,27 +79,25 @@ func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense, add
 			if x, err = v.Aggregate(x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
 				return err
 			}
-			add(x)
+			x = add(x)
 		}
 	}
 	hops := spec.HopsOf(r)
 	for k := range hops + 1 {
-		kept := own
+		keep := spec.AllHops || k == hops
 		if k > 0 {
 			if z, err = v.Aggregate(z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
 				return err
 			}
-			kept = z
-		}
-		if spec.AllHops || k == hops {
-			add(kept)
+			if keep {
+				z = add(z)
+			}
+		} else if keep {
+			add(own)
 		}
 	}
 	if r == 0 && spec.Degree {
 		add(degreeColumn(v.Degrees()))
-	}
-	if r == 0 && m.Own != nil {
-		add(m.OwnColumns(v.Features()))
 	}
 	if spec.Sums(r) {
 		sums, err := v.ClassSums(r, logits)

@@ -12,6 +12,17 @@ import (
 type Halo struct {
 	Give [][]int32 // [Size] own rows that go to each peer, ascending
 	Ptr  []int     // peer q's rows are [Ptr[q], Ptr[q+1]) of all, after the own ones
+	Into mat.Dense // space for all rows, with the own ones in it (empty = new space)
+}
+
+// all returns space for all rows, with own in it.
+func (h Halo) all(own mat.Dense) mat.Dense {
+	if !h.Into.Empty() {
+		return h.Into
+	}
+	x := mat.New(h.Ptr[len(h.Ptr)-1], own.Cols)
+	x.RowRange(0, own.Rows).CopyFrom(own)
+	return x
 }
 
 // Exchange returns own, this member's rows, followed by those that the others send. The result is
@@ -28,9 +39,7 @@ func (k *Coder) Exchange(
 	case mixed || k.coding != (coding{}):
 		return k.exchangeCoded(ctx, g, h, own, what)
 	default:
-		d := own.Cols()
-		x := mat.New(h.Ptr[size], d)
-		x.RowRange(0, own.Rows()).CopyFrom(own.Dense)
+		d, x := own.Cols(), h.all(own.Dense)
 		out, in := make([][]float32, size), make([][]float32, size)
 		for q := range size {
 			if q != me {
@@ -76,7 +85,10 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 	if err != nil {
 		return Block{}, err
 	}
-	parts, sparse := []Block{own}, own.Sparse != nil // those of the peers follow by rank, as the halo does
+	all, parts, sparse := Block{}, []Block{own}, true // those of the peers follow by rank, as the halo does
+	if own.Sparse == nil {
+		all.Dense = h.all(own.Dense)
+	}
 	for q := range size {
 		if q == me {
 			continue
@@ -85,12 +97,27 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 			return Block{}, err
 		}
 		part, err := k.Parse(in[q], h.Ptr[q+1]-h.Ptr[q], d)
-		if err != nil {
+		if in[q] = nil; err != nil {
 			return Block{}, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("%v", err)}
+		}
+		if own.Sparse == nil {
+			all.Dense.RowRange(h.Ptr[q], h.Ptr[q+1]).CopyFrom(part.dense())
+			continue
 		}
 		parts, sparse = append(parts, part), sparse && part.Sparse != nil
 	}
+	if own.Sparse == nil {
+		return all, nil
+	}
 	return stack(parts, h.Ptr[size], d, sparse), nil
+}
+
+// dense returns the rows with all zeros.
+func (x Block) dense() mat.Dense {
+	if x.Sparse != nil {
+		return x.Sparse.Dense()
+	}
+	return x.Dense
 }
 
 // stack puts parts, rows×cols in all, one below the other.
@@ -107,10 +134,7 @@ func stack(parts []Block, rows, cols int, sparse bool) Block {
 	}
 	x, at := mat.New(rows, cols), 0
 	for _, p := range parts {
-		if p.Sparse != nil {
-			p.Dense = p.Sparse.Dense()
-		}
-		x.RowRange(at, at+p.Rows()).CopyFrom(p.Dense)
+		x.RowRange(at, at+p.Rows()).CopyFrom(p.dense())
 		at += p.Rows()
 	}
 	return Block{Dense: x}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
@@ -106,14 +107,22 @@ func (k *Coder) appendColumns(b []byte, x Block, rows []int32) []byte {
 		scales[j] = k.coding.scale(top)
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(scales[j]))
 	}
-	small := make([]int8, 0, len(rows)*len(scales))
-	for _, i := range rows {
-		for j, v := range x.Dense.Row(int(i)) {
-			small = append(small, multiple(v, scales[j]))
+	b = slices.Grow(b, k.coding.valuesLen(len(rows)*len(scales)))
+	var small []int8
+	for some := range slices.Chunk(rows, evenRows) {
+		small = small[:0]
+		for _, i := range some {
+			for j, v := range x.Dense.Row(int(i)) {
+				small = append(small, multiple(v, scales[j]))
+			}
 		}
+		b = k.coding.appendSmall(b, small)
 	}
-	return k.coding.appendSmall(b, small)
+	return b
 }
+
+// evenRows is how many rows are multiples at a time: an even number, since a byte may have two of them.
+const evenRows = 1024
 
 func (k *Coder) parseColumns(b []byte, rows, cols int) (mat.Dense, error) {
 	if want := k.coding.MaxLen(rows, cols) - 1; len(b) != want {
@@ -124,17 +133,19 @@ func (k *Coder) parseColumns(b []byte, rows, cols int) (mat.Dense, error) {
 	if rows == 0 {
 		return x, nil
 	}
-	scales, small := make([]float32, cols), make([]int8, rows*cols)
+	scales, small := make([]float32, cols), make([]int8, min(rows, evenRows)*cols)
 	for j := range scales {
 		scales[j] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*j:]))
 		if !(scales[j] >= 0 && finite(scales[j])) {
 			return mat.Dense{}, fmt.Errorf("scale of column %d must be finite and at least 0 (got %g)", j, scales[j])
 		}
 	}
-	k.coding.readSmall(b[4*cols:], small)
 	for i := range rows {
+		if i%evenRows == 0 {
+			k.coding.readSmall(b[4*cols+k.coding.valuesLen(i*cols):], small[:min(evenRows, rows-i)*cols])
+		}
 		row := x.Row(i)
-		for j, v := range small[i*cols:][:cols] {
+		for j, v := range small[i%evenRows*cols:][:cols] {
 			if row[j] = scales[j] * float32(v); !finite(row[j]) {
 				return mat.Dense{}, notFinite(i, j, row[j])
 			}
