@@ -144,22 +144,23 @@ def main():
             return run([[sys.executable, __file__, "--worker", "--rank", str(r), "--workers", str(a.workers), "--json", str(partition), "--model", model,
                          "--init", init(model), "--dropout", str(dropout), "--epochs", str(epochs), "--port", str(port)] for r in range(a.workers)], env)
 
-        def settings(model):
-            return {"method": "full-batch", "model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "decay": 0}
+        def plan(model, settings, hidden):
+            """Writes a plan, whose settings of full-batch training are those and the hidden ones."""
+            section = {"model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "decay": 0} | settings
+            lines = [f"{k}: {v}" for k, v in section.items()] + ["experimental:"] + [f"  {k}: {v}" for k, v in hidden.items()]
+            (tmp / "plan.yaml").write_text("\n  ".join(["method: full-batch\ncarrier: tcp\nfull_batch:"] + lines) + "\n")
 
         def init(model):
             """The model file that both begin with: that of a step too small to change anything."""
             out = tmp / model
             if not out.exists():
-                (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in (settings(model) | {"lr": 1e-30, "rounds": 1}).items()))
+                plan(model, {"lr": 1e-30, "rounds": 1}, {"eval_every": 1})
                 subprocess.run([a.peer, "train", "-q", "--shards", tmp / "parts", "--config", tmp / "plan.yaml", "--out", out], **quiet)
             return out / "model.safetensors"
 
         def ours(model, epochs, port, dropout):
             hidden = {"attention_dropout": dropout if model == "gat" else 0, "eval_every": 1000, "fetch": a.fetch}
-            plan = settings(model) | {"dropout": dropout, "lr": 0.01, "rounds": epochs, "carrier": "tcp",
-                                      "init": hashlib.sha256(init(model).read_bytes()).hexdigest(), "experimental": json.dumps(hidden)}
-            (tmp / "plan.yaml").write_text("".join(f"{k}: {v}\n" for k, v in plan.items()))
+            plan(model, {"dropout": dropout, "lr": 0.01, "rounds": epochs, "init": hashlib.sha256(init(model).read_bytes()).hexdigest()}, hidden)
             return run([[a.peer, "join", "-q", "--plan", tmp / "plan.yaml", "--init", init(model), "--events", tmp / f"events-{r}.jsonl", "--shard", tmp / "parts", "--secret", tmp / "secret", "--rank", str(r), "--ranks", str(a.workers),
                          "--hosts", ",".join(["127.0.0.1"] * a.workers), "--port", str(port), "--out", tmp / "out", "--json", tmp / "result.json"] for r in range(a.workers)], env)
 
