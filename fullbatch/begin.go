@@ -129,8 +129,15 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	switch t.first {
 	case fetched:
 		var err error
-		t.rows, err = t.line.sender.Features(ctx, t.input, "features of the halo")
-		return err
+		if t.rows, err = t.line.sender.Features(ctx, t.input, "features of the halo"); err != nil {
+			return err
+		}
+		if n := t.shard.Owned; t.rows.Sparse == nil { // one copy is enough
+			t.input.Dense = t.rows.Dense.RowRange(0, n)
+		} else {
+			own := t.rows.Sparse.First(n)
+			t.input.Sparse = &own
+		}
 	case aggregated:
 		if err := t.aggregate(t.full); err != nil {
 			return err

@@ -16,17 +16,22 @@ type pass struct {
 	tape *tape.Tape
 	add  func(x []float32) error // adds statistics up over the workers; nil in inference
 	room [2]mat.Dense            // memory that units share
-	in   []nn.Input              // [unit]
-	from []tape.Mark             // [unit] where its memory begins
+	dx   []place                 // [unit] of the gradient of its input
 	keep *mat.Dense              // gets a copy of the rows that the last linear map reads (nil = no copy)
 
 	forwards  nn.Forward // of the unit at hand
 	backwards nn.Backward
 }
 
+// place is where a gradient is written, over rows that nobody reads any more (empty = in new memory).
+type place struct {
+	rows mat.Dense
+	end  tape.Mark // memory from here on is unused when the gradient is complete
+}
+
 func (t *Trainer) pass(v *view, on *tape.Tape, add func(x []float32) error) *pass {
 	n := len(t.units)
-	p := &pass{t: t, v: v, tape: on, add: add, in: make([]nn.Input, n), from: make([]tape.Mark, n)}
+	p := &pass{t: t, v: v, tape: on, add: add, dx: make([]place, n)}
 	var size [2]int
 	for k, u := range t.units {
 		if r := p.shares(k); r >= 0 {
@@ -96,7 +101,7 @@ func (p *pass) forward() (mat.Dense, error) {
 // handed on.
 func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	u, q := p.t.units[k], &p.v.parts[k]
-	p.from[k] = p.tape.Mark()
+	from := p.tape.Mark()
 	in := nn.Input{G: q.near, Remote: q.far != nil, EdgeX: p.t.shard.EdgeX, X: graph.Features{Dense: x}, Z: q.z,
 		Nodes: q.nodes}
 	if k == 0 {
@@ -109,9 +114,14 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	} else {
 		h = p.tape.Raw(q.dst, u.layer.Spec.Out)
 	}
-	p.in[k] = in
 	f := &p.forwards
 	f.Begin(u.layer, h, in, p.tape)
+	switch {
+	case in.Again.Possible(): // in memory that units share, in front of this one's
+		p.dx[k] = place{in.X.Dense, from}
+	case k > 0:
+		p.dx[k].rows, p.dx[k].end = f.Place()
+	}
 	for hop := f.Hop(); hop != nil; hop = f.Hop() {
 		if err := q.sum(hop); err != nil {
 			return h, h, err
@@ -152,16 +162,13 @@ func (p *pass) backward(d mat.Dense, ready func(k int) error) error {
 
 // back returns the gradient of unit k's input, given the gradient of its output.
 func (p *pass) back(k int, d mat.Dense) (dx mat.Dense, err error) {
-	u, in := p.t.units[k], p.in[k]
+	u := p.t.units[k]
 	if u.head != nil {
 		dh := p.tape.Scratch(d.Rows, u.layer.Spec.Out)
 		u.head.Backward(dh, d, p.tape)
 		d = dh
 	}
-	switch {
-	case in.Again.Possible():
-		dx = in.X.Dense
-	case k > 0:
+	if dx = p.dx[k].rows; k > 0 && dx.Empty() {
 		dx = p.tape.Raw(len(p.v.parts[k].nodes), u.layer.Spec.In)
 	}
 	if k == 0 {
@@ -180,8 +187,8 @@ func (p *pass) back(k int, d mat.Dense) (dx mat.Dense, err error) {
 		}
 	}
 	b.End()
-	if in.Again.Possible() { // dx is in front of the unit's memory, and nobody reads that again
-		p.tape.Release(p.from[k])
+	if at := p.dx[k]; !at.rows.Empty() {
+		p.tape.Release(at.end)
 	}
 	return dx, nil
 }

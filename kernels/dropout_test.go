@@ -122,7 +122,10 @@ func TestDropoutOfSparse(t *testing.T) {
 			make([]float32, 1))
 	})
 	turned, _ := NewTurned(0, two, []int32{0, 1}, []float32{1, 2}, 2)
-	panics(t, "mask of Drop must have", func() { new(Block).Drop(&turned, 0, mask[:2]) })
+	panics(t, "mask of Drop must have", func() { new(Block).Drop(&turned, 0, mask[:2], nil, nil) })
+	panics(t, "room of Drop must be", func() {
+		new(Block).Drop(&turned, 0, mask, make([]int32, DropMore+9), make([]float32, DropMore))
+	})
 	if _, ok := NewTurned(0, make([]int64, 1<<12+2), nil, nil, 2); ok {
 		t.Error("rows that do not fit the bits of a place must be refused")
 	}
@@ -140,8 +143,9 @@ func testDrop(t *testing.T, lo, hi int, p float32, rowPtr []int64, col []int32, 
 	}
 	var got, want Block
 	want.Transpose(lo, into[lo:hi+1], at, y, cols)
+	room := int(into[hi]-into[lo]) + DropMore
 	for range 2 { // the second time in the memory of the first
-		got.Drop(&turned, p, mask)
+		got.Drop(&turned, p, mask, make([]int32, room), make([]float32, room))
 	}
 	gotPtr, gotCol, gotVal := got.CSR()
 	wantPtr, wantCol, wantVal := want.CSR()

@@ -57,9 +57,12 @@ type turnRoom struct{ bits []uint16 }
 
 var turnRooms = sync.Pool{New: func() any { return new(turnRoom) }}
 
-// Drop makes b, in its own memory, what Transpose makes of that which DropoutPack leaves of t's rows, mask being that
-// of the whole CSR.
-func (b *Block) Drop(t *Turned, p float32, mask Mask) {
+// DropMore is how many values Drop needs room for, besides those that are left.
+const DropMore = packMore
+
+// Drop makes b what Transpose makes of that which DropoutPack leaves of t's rows, mask being that of the whole CSR. Its
+// values are in col and val, which are as many as are left and DropMore.
+func (b *Block) Drop(t *Turned, p float32, mask Mask, col []int32, val []float32) {
 	if t.word+t.words+2 > len(mask) {
 		panic(fmt.Sprintf("kernels: mask of Drop must have %d words (got %d)", t.word+t.words+2, len(mask)))
 	}
@@ -67,15 +70,16 @@ func (b *Block) Drop(t *Turned, p float32, mask Mask) {
 	for _, word := range mask[t.word:][:t.words] {
 		n += bits.OnesCount16(word)
 	}
+	if len(col) != n+DropMore || len(val) != n+DropMore {
+		panic(fmt.Sprintf("kernels: room of Drop must be %d values (got %d, %d)", n+DropMore, len(col), len(val)))
+	}
 	cols := len(t.ends)
 	b.first, b.rows = t.first, t.rows
-	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], slices.Grow(b.col[:0], n+packMore)[:n],
-		slices.Grow(b.val[:0], n+packMore)[:n]
+	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], col[:n], val[:n]
 	r := turnRooms.Get().(*turnRoom)
 	groups := len(t.place)/16 + 1
 	r.bits = slices.Grow(r.bits[:0], groups)[:groups]
-	if got := active.turnKept(&mask[t.word], 1/(1-p), t.place, t.val, b.col[:n+packMore], b.val[:n+packMore],
-		&r.bits[0]); got != n {
+	if got := active.turnKept(&mask[t.word], 1/(1-p), t.place, t.val, col, val, &r.bits[0]); got != n {
 		panic(fmt.Sprintf("kernels: mask of Drop must keep %d values (got %d)", got, n))
 	}
 	n, group := 0, int32(0)

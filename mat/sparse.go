@@ -23,6 +23,12 @@ func (s *Sparse) Row(i int) ([]int32, []float32) {
 	return s.Col[lo:hi:hi], s.Val[lo:hi:hi]
 }
 
+// First returns the first n rows, in the same memory.
+func (s *Sparse) First(n int) Sparse {
+	end := s.RowPtr[n]
+	return Sparse{Rows: n, Cols: s.Cols, RowPtr: s.RowPtr[:n+1], Col: s.Col[:end], Val: s.Val[:end]}
+}
+
 // Select returns a copy whose row k is row rows[k] of s.
 func (s *Sparse) Select(rows []int32) *Sparse {
 	out := &Sparse{Rows: len(rows), Cols: s.Cols, RowPtr: make([]int64, len(rows)+1)}

@@ -49,7 +49,7 @@ func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *tape.Tape) {
 	kept := t.Pop()
 	*b = Backward{l: l, t: t, dx: dx, d: dx, dy: dh, kept: kept, from: t.Mark()}
 	b.dropped, b.again = l.readsX(kept.Graph) && l.Spec.Dropout > 0, againOf(kept).Possible()
-	b.over = (b.dropped || b.again) && !dx.Empty() && !l.Spec.Residual && l.Conv.fitsOver()
+	b.over = (b.dropped || b.again) && !dx.Empty() && l.takesOver()
 	switch {
 	case !b.dropped && !b.again && !dx.Empty():
 		dx.Zero()
@@ -162,6 +162,7 @@ func (b *Backward) beginConv() {
 			}
 		}
 		if b.route() == sparseFirst {
+			t.Mend()
 			c.Agg.(aggregate.SparseAggregator).SumSparseGrad(b.grad, g, t)
 			return
 		}

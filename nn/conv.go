@@ -158,8 +158,5 @@ func firstRows(x graph.Features, n int, t *tape.Tape) graph.Features {
 	if x.Sparse == nil {
 		return graph.Features{Dense: x.Dense.RowRange(0, n)}
 	}
-	s := *x.Sparse
-	s.Rows, s.RowPtr = n, s.RowPtr[:n+1]
-	s.Col, s.Val = s.Col[:s.RowPtr[n]], s.Val[:s.RowPtr[n]]
-	return graph.Features{Sparse: t.View(s)}
+	return graph.Features{Sparse: t.View(x.Sparse.First(n))}
 }

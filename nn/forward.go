@@ -35,6 +35,7 @@ type Forward struct {
 	own        mat.Dense // the destinations' rows that Dst makes
 	room       [2]mat.Dense
 	at         tape.Mark
+	end        tape.Mark // of the memory of the rows after dropout
 	hop        aggregate.Hop
 	done, hops int
 	relu       bool // ReLU is applied where the neighbour term is added, the last there is
@@ -49,6 +50,7 @@ func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *tape.Tape) {
 	}
 	if l.readsX(in.G) {
 		f.in.X = l.dropX.Features(in.X, t)
+		f.end = t.Mark()
 	}
 	if in.G == nil && l.Conv.Agg != nil {
 		f.in.Z = l.dropZ.Features(in.Z, t)
@@ -57,6 +59,15 @@ func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *tape.Tape) {
 		f.y = t.Raw(h.Rows, h.Cols)
 	}
 	f.beginConv()
+}
+
+// Place returns where Backward may write the gradient of X: over the rows after dropout, which nobody reads afterwards.
+// What t has handed out since end is then unused. It is empty if there are none, or they are still read.
+func (f *Forward) Place() (dx mat.Dense, end tape.Mark) {
+	if l := f.l; l.readsX(f.in.G) && l.Spec.Dropout > 0 && l.takesOver() && f.t.Training() {
+		return f.in.X.Dense, f.end
+	}
+	return mat.Dense{}, tape.Mark{}
 }
 
 // beginConv computes the convolution up to its first hop.

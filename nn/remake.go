@@ -84,6 +84,9 @@ func (l *Layer) tail(h mat.Dense, e *tape.Entry, lo int) {
 	}
 }
 
+// takesOver reports whether the gradient of the rows that the layer reads can take their place.
+func (l *Layer) takesOver() bool { return !l.Spec.Residual && l.Conv.fitsOver() }
+
 // actGrad turns dh, the gradient of the activation's output, into the gradient of its input.
 func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
 	act := t.Pop()

@@ -63,7 +63,7 @@ func within(x graph.Features, ptr []int, own int, most float32, what string) err
 func (s *Sender) Features(ctx context.Context, own graph.Features, what string) (graph.Features, error) {
 	x, err := s.Halo(ctx, own, own.Sparse != nil, what)
 	if own.Sparse != nil && x.Sparse == nil && err == nil { // some peer's rows took fewer bytes as dense ones
-		x.Sparse = NonZeros(x)
+		x = graph.Features{Sparse: NonZeros(x)}
 	}
 	return x, err
 }

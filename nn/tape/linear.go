@@ -100,6 +100,9 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *Param, relu
 // sparseProduct is Product of sparse rows, without a bias: a row of each piece of a row.
 func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *Tape) {
 	w, into, stride := l.W.Value, y, y.Stride
+	if d := t.lost(x); d != nil && &x.RowPtr[0] == &d.ends[0] {
+		d.first = min(d.first, x.Rows)
+	}
 	if l.pieces > 1 {
 		x = t.View(mat.Sparse{
 			Rows: x.Rows * l.pieces, Cols: x.Cols, RowPtr: pieceRows(x, l.pieces, t), Col: x.Col, Val: x.Val,
@@ -141,7 +144,7 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *Tape) mat.Dense {
 			}
 			dy = mat.View(e.Sparse.Rows, l.W.Value.Cols, dy.Data)
 		}
-		t.SparseGrad(l.W.Grad, e.Sparse, dy)
+		t.sparseGrad(l.W.Grad, e.Sparse, dy, true)
 		return mat.Dense{}
 	}
 	in, out := l.Dims()

@@ -1,6 +1,8 @@
 package tape
 
 import (
+	"math"
+
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/rng"
@@ -30,18 +32,21 @@ func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) 
 	d.ends = resize(d.ends, x.Rows+1)
 	d.ends[0] = 0
 	d.mask = kernels.NewMask(d.mask, x.RowPtr[x.Rows], x.Rows)
-	l := loop{body: countKept, rows: x.Rows, width: 1 + len(x.Val)/max(x.Rows, 1), p: p, key: key, nodes: nodes,
-		sparse: x, ends: d.ends, mask: d.mask}
+	d.loop = loop{rows: x.Rows, width: 1 + len(x.Val)/max(x.Rows, 1), p: p, key: key, nodes: nodes, sparse: x,
+		ends: d.ends, mask: d.mask}
+	l := d.loop
+	l.body = countKept
 	each(l)
 	for i := range x.Rows {
 		d.ends[i+1] += d.ends[i]
 	}
 	n := int(d.ends[x.Rows])
-	d.col, d.val = resize(d.col, n), resize(d.val, n)
-	l.body, l.places, l.val = packKept, d.col, d.val
-	each(l)
-	d.turned, d.from, d.p = mat.Sparse{}, x, p
-	d.Sparse = mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: d.ends, Col: d.col, Val: d.val}
+	near, _ := kernels.BlockRows(math.MaxInt) // blocks, which will be in the same memory, have at least as many rows
+	room := n + kernels.DropMore*(x.Rows/near+2)
+	d.col, d.val = resize(d.col, room), resize(d.val, room)
+	d.from, d.p, d.first, d.cuts = x, p, x.Rows, cuts{}
+	d.pack()
+	d.Sparse = mat.Sparse{Rows: x.Rows, Cols: x.Cols, RowPtr: d.ends, Col: d.col[:n], Val: d.val[:n]}
 	t.dropped = append(t.dropped, d)
 	return &d.Sparse
 }
@@ -72,16 +77,47 @@ type dropped struct {
 	ends []int64
 	col  []int32
 	val  []float32
+	loop loop // over from
 
-	turned mat.Sparse      // what has been transposed: the rows, or pieces of them
-	of     int             // rows of a block
-	blocks []kernels.Block // as a gradient reads them
+	first  int // rows that some map has read without the others; all rows if none has
+	cuts   cuts
+	blocks []kernels.Block // transposed, as a gradient reads them
+	lent   bool            // they are in col and val,
+	spent  bool            // which they have overwritten in this step
+}
+
+// pack writes the values that are left, and their columns.
+func (d *dropped) pack() {
+	l := d.loop
+	l.body, l.places, l.val = packKept, d.col, d.val
+	each(l)
+	d.spent = false
+}
+
+// Mend makes all sparse rows that dropout has left what they were: gradients of linear maps overwrite them.
+func (t *Tape) Mend() {
+	for _, d := range t.dropped {
+		d.mend()
+	}
+}
+
+// mend makes d what it was before blocks took its memory.
+func (d *dropped) mend() {
+	if d.lent {
+		clear(d.blocks[:cap(d.blocks)])
+		d.lent, d.cuts = false, cuts{}
+	}
+	if d.spent {
+		d.pack()
+	}
 }
 
 func (d *dropped) Bytes() int64 {
 	n := 8*int64(cap(d.ends)) + 4*int64(cap(d.col)+cap(d.val)) + 2*int64(cap(d.mask))
 	for _, b := range d.blocks[:cap(d.blocks)] {
-		n += b.Bytes()
+		if !d.lent {
+			n += b.Bytes()
+		}
 	}
 	return n
 }

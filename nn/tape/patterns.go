@@ -101,22 +101,23 @@ func (tr *Transpose) Values(val []float32) []float32 {
 // turnedPattern is a sparse matrix transposed in blocks of rows.
 type turnedPattern struct {
 	since  int // the step that it was first seen in
-	of     int // rows of a block
+	cuts   cuts
 	valOf  *float32
 	blocks []kernels.Turned // nil if there are none yet, or the matrix has too many values
 }
 
-// turned returns the transpose of x in blocks of the given number of rows, from the second step on that has x.
-// Before, it returns nil: a sampler's rows are in one step only.
-func (ps *Patterns) turned(x *mat.Sparse, rows int) []kernels.Turned {
+// turned returns the transpose of x in the given blocks, from the second step on that has x. Before, it returns nil: a
+// sampler's rows are in one step only.
+func (ps *Patterns) turned(x *mat.Sparse, c cuts) []kernels.Turned {
 	tr := Remember(ps, x.RowPtr, x.Col, x.Cols, func() *turnedPattern { return &turnedPattern{since: ps.now} })
 	if tr.since == ps.now {
 		return nil
 	}
-	if tr.of == 0 {
-		tr.of, tr.valOf = rows, &x.Val[0]
-		for first := 0; first < x.Rows; first += rows {
-			b, ok := kernels.NewTurned(first, x.RowPtr[first:min(first+rows, x.Rows)+1], x.Col, x.Val, x.Cols)
+	if tr.cuts.of == 0 {
+		tr.cuts, tr.valOf = c, &x.Val[0]
+		for k := range c.until(c.all) {
+			first, end := c.begin(k), c.begin(k+1)
+			b, ok := kernels.NewTurned(first, x.RowPtr[first:end+1], x.Col, x.Val, x.Cols)
 			if !ok {
 				tr.blocks = nil
 				break
@@ -124,7 +125,7 @@ func (ps *Patterns) turned(x *mat.Sparse, rows int) []kernels.Turned {
 			tr.blocks = append(tr.blocks, b)
 		}
 	}
-	if tr.of != rows || tr.valOf != &x.Val[0] {
+	if tr.cuts != c || tr.valOf != &x.Val[0] {
 		return nil
 	}
 	return tr.blocks

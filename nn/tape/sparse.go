@@ -9,14 +9,20 @@ import (
 
 // SparseGrad adds xᵀ·dy to dw. Each of the sparse rows x is a row of an input, or one of the pieces
 // that the input is cut into.
-func (t *Tape) SparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
+func (t *Tape) SparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) { t.sparseGrad(dw, x, dy, false) }
+
+// sparseGrad is SparseGrad. If last, only such gradients read what dropout has left of x from now on.
+func (t *Tape) sparseGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense, last bool) {
 	nnz := x.RowPtr[x.Rows]
 	switch {
 	case nnz == 0:
 	case dw.Cols >= fullWidth && nnz >= fullShare*int64(x.Rows)*int64(x.Cols)/100:
+		if d := t.lost(x); d != nil {
+			d.mend()
+		}
 		t.fullGrad(dw, x, dy)
 	case t.Lost(x):
-		t.lostGrad(dw, x, dy)
+		t.lostGrad(dw, x, dy, last)
 	default:
 		tr := t.patterns.Transpose(x.RowPtr, x.Col, x.Cols)
 		WeightedSum(dw, tr.RowPtr, tr.Col, tr.Values(x.Val), dy, true)
@@ -37,7 +43,7 @@ const (
 const turnedUses = 8 // values of a column in a block
 
 // lostGrad is SparseGrad of what dropout has left.
-func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
+func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense, last bool) {
 	d, most := t.lost(x), x.Rows
 	near, tall := kernels.BlockRows(dw.Cols)
 	for _, rows := range []int{tall, near} {
@@ -45,44 +51,71 @@ func (t *Tape) lostGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 			most = rows
 		}
 	}
-	t.turn(d, x, most)
-	if most == x.Rows {
-		rowPtr, col, val := d.blocks[0].CSR()
+	blocks := t.turn(d, x, most, last)
+	if len(blocks) == 1 {
+		rowPtr, col, val := blocks[0].CSR()
 		WeightedSum(dw, rowPtr, col, val, dy, true)
 		return
 	}
-	kernels.SpMMBlocks(d.blocks, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride)
+	kernels.SpMMBlocks(blocks, dw.Cols, dy.Data, dy.Stride, dw.Data, dw.Stride)
 }
 
-// turn transposes x, which d has left, in blocks of rows, once in a step if all gradients read the same.
-func (t *Tape) turn(d *dropped, x *mat.Sparse, rows int) {
-	if d.turned.Rows == x.Rows && d.of == rows {
-		return
-	}
-	n := (x.Rows + rows - 1) / rows
-	d.turned, d.of, d.blocks = *x, rows, slices.Grow(d.blocks[:0], n)[:n]
-	l := loop{body: turnRows, rows: n, width: max(1, len(x.Col)/n+x.Cols), dropped: d}
-	if x.Rows == d.from.Rows { // not cut into pieces
-		if l.turned = t.patterns.turned(d.from, rows); l.turned != nil {
-			l.body = dropRowsTurned
+// turn returns x, which d has left, transposed in blocks of rows, once in a step for all gradients that read d's rows
+// or the first of them. If last, the blocks take the memory of what d has left.
+func (t *Tape) turn(d *dropped, x *mat.Sparse, rows int, last bool) []kernels.Block {
+	c, whole := cuts{rows, x.Rows, x.Rows}, cuts{rows, d.first, d.Rows}
+	l := loop{body: turnRows, sparse: x, dropped: d}
+	if last && &x.RowPtr[0] == &d.ends[0] && (x.Rows == d.first || x.Rows == d.Rows) { // not cut into pieces
+		if d.cuts != whole {
+			l.turned = t.patterns.turned(d.from, whole)
+		}
+		if d.cuts == whole || l.turned != nil {
+			l.body, c = dropRowsTurned, whole
 		}
 	}
-	each(l)
+	if d.cuts != c {
+		if l.turned == nil {
+			d.mend()
+		}
+		l.rows = c.until(c.all)
+		d.cuts, d.blocks = c, slices.Grow(d.blocks[:0], l.rows)[:l.rows]
+		d.lent, d.spent = l.turned != nil, l.turned != nil
+		l.width = max(1, len(x.Col)/l.rows+x.Cols)
+		each(l)
+	}
+	return d.blocks[:c.until(x.Rows)]
 }
 
 func turnRows(w *loop, lo, hi int) {
-	d := w.dropped
+	x, d := w.sparse, w.dropped
 	for k := lo; k < hi; k++ {
-		first := k * d.of
-		d.blocks[k].Transpose(first, d.turned.RowPtr[first:min(first+d.of, d.turned.Rows)+1], d.turned.Col,
-			d.turned.Val, d.turned.Cols)
+		first, end := d.cuts.begin(k), d.cuts.begin(k+1)
+		d.blocks[k].Transpose(first, x.RowPtr[first:end+1], x.Col, x.Val, x.Cols)
 	}
 }
 
+// dropRowsTurned writes over the values that dropout has left: these are read no more.
 func dropRowsTurned(w *loop, lo, hi int) {
+	d := w.dropped
 	for k := lo; k < hi; k++ {
-		w.dropped.blocks[k].Drop(&w.turned[k], w.dropped.p, w.dropped.mask)
+		from := int(d.ends[d.cuts.begin(k)]) + k*kernels.DropMore
+		to := int(d.ends[d.cuts.begin(k+1)]) + (k+1)*kernels.DropMore
+		d.blocks[k].Drop(&w.turned[k], d.p, d.mask, d.col[from:to:to], d.val[from:to:to])
 	}
+}
+
+// cuts are the blocks that all rows are cut into: of a number of rows each, one of them ending at row end.
+type cuts struct{ of, end, all int }
+
+// until returns how many blocks the rows before row n have, which is end or all.
+func (c cuts) until(n int) int { return (min(n, c.end)+c.of-1)/c.of + (max(n-c.end, 0)+c.of-1)/c.of }
+
+// begin returns the first row of block k, all if there is none.
+func (c cuts) begin(k int) int {
+	if head := c.until(c.end); k >= head {
+		return min(c.end+(k-head)*c.of, c.all)
+	}
+	return k * c.of
 }
 
 // fullGrad is SparseGrad of rows that are nearly dense, some of them at a time.

@@ -79,7 +79,7 @@ func (t *Tape) gather() {
 	t.pools = nil
 	held := t.arena.held()
 	t.arena.chunks = nil
-	if held > 1<<24 { // 64 MiB: it must be freed before as much is allocated
+	if held > 1<<20 { // 4 MiB: it must be freed before as much is allocated
 		debug.FreeOSMemory()
 	}
 }

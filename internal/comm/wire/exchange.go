@@ -123,7 +123,12 @@ func (x Block) dense() mat.Dense {
 // stack puts parts, rows×cols in all, one below the other.
 func stack(parts []Block, rows, cols int, sparse bool) Block {
 	if sparse {
-		x := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: []int64{0}}
+		n := 0
+		for _, p := range parts {
+			n += p.Sparse.NNZ()
+		}
+		x := &mat.Sparse{Rows: rows, Cols: cols, RowPtr: make([]int64, 1, rows+1), Col: make([]int32, 0, n),
+			Val: make([]float32, 0, n)}
 		for _, p := range parts {
 			for _, end := range p.Sparse.RowPtr[1:] {
 				x.RowPtr = append(x.RowPtr, int64(len(x.Col))+end)
