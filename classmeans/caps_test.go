@@ -54,10 +54,10 @@ func TestLimitColumns(t *testing.T) {
 	for i := range all {
 		all[i] = int32(i)
 	}
-	m := linear.NewMeans(x)
-	stats := m.Statistics(all)
+	m := new(linear.Means)
+	stats := linear.Statistics(x, all)
 	m.Agree(stats, n, 3)
-	free := m.Map(m.Sums(p), []float64{40, 40, 40})
+	free := m.Map(m.Sums(x, p), []float64{40, 40, 40})
 	limited := free.Clone()
 	factors := limitColumns(limited, stats, n)
 	for j, by := range factors {

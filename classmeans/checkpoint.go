@@ -100,10 +100,10 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 			t.edges.Restore(name, mat.View(t.shard.Owned, t.config.Classes, sums))
 		}
 	}
-	t.means = linear.NewMeans(t.x)
+	t.means = new(linear.Means)
 	t.stats, t.apart = mat.View(t.config.Inputs(), 2, c.F32["means/statistics"]), h.Apart
 	t.allowed = h.Allowed
-	if err := t.learn(t.means.Statistics(t.present())); err != nil {
+	if err := t.learn(linear.Statistics(t.features(), t.present())); err != nil {
 		return err
 	}
 	t.agreeMeans()

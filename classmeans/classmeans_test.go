@@ -404,7 +404,7 @@ func TestLeaveOwnIsExact(t *testing.T) {
 	c.ClassRounds = 1
 	r := mustRun(t, c, cut(t, g, 1), options{})
 	tr := r.trainers[0]
-	x, closed := tr.x.Dense, tr.Model().Closed
+	x, closed := tr.features().Dense, tr.Model().Closed
 	z, p := mat.New(g.N(), 3), g.Labels.Rows(g.InSplit(graph.Train))
 	for i := range g.N() {
 		for k := range 3 {
@@ -413,7 +413,7 @@ func TestLeaveOwnIsExact(t *testing.T) {
 			}
 		}
 	}
-	closed.LeaveOwn(0, tr.x, z, p)
+	closed.LeaveOwn(0, tr.features(), z, p)
 	for _, v := range g.InSplit(graph.Train)[:5] {
 		k := g.Labels.Class[v]
 		n, want := 0.0, 0.0

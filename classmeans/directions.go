@@ -24,12 +24,12 @@ const (
 // withDirections returns the map u of round r followed by its directions, or only these. A direction is the part of a
 // node's neighbours' features that explains the label's residual after earlier rounds: the weights of a ridge
 // regression on the means of the features over neighbours at the same site, so that no row is sent for it.
-func (t *Trainer) withDirections(ctx context.Context, r int, u mat.Dense) (mat.Dense, error) {
+func (t *Trainer) withDirections(ctx context.Context, r int, x graph.Features, u mat.Dense) (mat.Dense, error) {
 	spec := t.model.Closed.Spec
 	if spec.Directions == 0 || r < spec.Alone {
 		return u, nil
 	}
-	g, err := t.directions(ctx, r)
+	g, err := t.directions(ctx, r, x)
 	if err != nil {
 		return u, err
 	}
@@ -40,9 +40,9 @@ func (t *Trainer) withDirections(ctx context.Context, r int, u mat.Dense) (mat.D
 }
 
 // directions returns the directions of round r, F×Directions, for features that are not standardised.
-func (t *Trainer) directions(ctx context.Context, r int) (mat.Dense, error) {
+func (t *Trainer) directions(ctx context.Context, r int, x graph.Features) (mat.Dense, error) {
 	form := t.model.Closed
-	near, at := t.neighbourMeans()
+	near, at := t.neighbourMeans(x)
 	y := t.residuals(at)
 	z := graph.Columns([]graph.Features{{Dense: ones(near.Rows)}, {Dense: near}}).Dense
 	own := linear.Part(z, z.Cols, y, slices.Repeat([]float32{1}, z.Rows))
@@ -77,8 +77,8 @@ func (t *Trainer) directions(ctx context.Context, r int) (mat.Dense, error) {
 
 // neighbourMeans returns the means of the standardised features over the neighbours at this site, and the labelled
 // training nodes, which have some, that they are of.
-func (t *Trainer) neighbourMeans() (near mat.Dense, at []int32) {
-	x := t.model.Closed.OwnColumns(t.x)
+func (t *Trainer) neighbourMeans(of graph.Features) (near mat.Dense, at []int32) {
+	x := t.model.Closed.OwnColumns(of)
 	for i, v := range x.Data {
 		x.Data[i] = min(max(v, -mostDeviations), mostDeviations)
 	}

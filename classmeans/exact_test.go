@@ -51,14 +51,14 @@ func TestOwnColumnsStayExact(t *testing.T) {
 	c.Coarse, c.Target, c.LeaveOut, c.ClassRounds = true, "labels", "false", 1
 	tr := mustRun(t, c, cut(t, g, 2), options{setup: func(_ int, t *Trainer) { t.KeepHidden = true }}).trainers[0]
 	form := tr.model.Closed
-	own := closed.Times(tr.x, form.Means[0].Value)
+	own := closed.Times(tr.features(), form.Means[0].Value)
 	width := own.Cols
 	for i, v := range tr.Rows.ColRange(0, width).Clone().Data {
 		if math.Abs(float64(v-own.Data[i])) > 1e-5 {
 			t.Fatalf("a node's own columns must be exact at home: %g is %g", own.Data[i], v)
 		}
 	}
-	if rows := form.Spec.Coarsen(0, tr.x, own); slices.Equal(rows.Data, own.Data) {
+	if rows := form.Spec.Coarsen(0, tr.features(), own); slices.Equal(rows.Data, own.Data) {
 		t.Error("rows that cross must be coarser")
 	}
 }

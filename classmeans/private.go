@@ -22,7 +22,7 @@ func (v *seenRound) ClassSums(r int, logits mat.Dense) (mat.Dense, error) {
 			return mat.Dense{}, err
 		}
 	}
-	rows := spec.ClassRows(t.x, logits)
+	rows := spec.ClassRows(t.features(), logits)
 	t.edges.Bound(rows)
 	what := fmt.Sprintf("class rows of round %d", r+1)
 	src, err := t.sender.Exact().Halo(ctx, graph.Features{Dense: rows}, false, what)

@@ -24,13 +24,19 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, s := range t.sights() {
+	sights := t.sights()
+	for k, s := range sights {
 		columns := s.columns // a checkpoint within the round has those before it
-		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, own, z, s.logits, func(x mat.Dense) mat.Dense {
+		first, sent := own, z
+		if k == len(sights)-1 {
+			own, z = mat.Dense{}, mat.Dense{} // they are among the columns soon, and need not be kept
+		}
+		put := func(x mat.Dense) mat.Dense {
 			at := columns.Cols
 			columns = s.put(at, x)
 			return columns.ColRange(at, columns.Cols)
-		})
+		}
+		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, first, sent, s.logits, put)
 		if err != nil {
 			return false, err
 		}
@@ -92,6 +98,7 @@ func (t *Trainer) sights() []*sight {
 // aggregated.
 func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err error) {
 	form := t.model.Closed
+	x := t.features()
 	p := form.Spec.Targets(r, t.train, t.others, t.shard.Labels.Rows(t.train), t.base.logits)
 	n := make([]float64, p.Cols)
 	for c := range n {
@@ -103,18 +110,18 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	}
 	u, without := mat.Dense{}, false
 	if !form.Spec.DirectionsOnly || r < form.Spec.Alone {
-		if u, without, err = t.classMap(ctx, r, p, n); err != nil {
+		if u, without, err = t.classMap(ctx, r, x, p, n); err != nil {
 			return own, z, err
 		}
 	}
-	if u, err = t.withDirections(ctx, r, u); err != nil {
+	if u, err = t.withDirections(ctx, r, x, u); err != nil {
 		return own, z, err
 	}
 	if !finite(u.Data) {
 		return own, z, errors.New("the class means of all peers together overflow; scale the features")
 	}
 	t.limit(r, u)
-	own = closed.Times(t.x, u)
+	own = closed.Times(x, u)
 	scale, err := t.standardise(ctx, r, u, own)
 	if err != nil {
 		return own, z, err
@@ -129,19 +136,19 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 		for k, v := range n {
 			counts.Set(0, k, float32(v))
 		}
-		if err := t.leaveOwn(ctx, r, own, p, without); err != nil {
+		if err := t.leaveOwn(ctx, r, x, own, p, without); err != nil {
 			return own, z, err
 		}
 	}
-	z = form.Spec.Coarsen(r, t.x, own)
+	z = form.Spec.Coarsen(r, x, own)
 	return own, z, nil
 }
 
 // classMap returns the map of round r from the class sums of all peers over this peer's targets p, and sets n to the
 // number of nodes of each class, or its share of the labels. without: this peer's part is missing from the sums.
-func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense,
+func (t *Trainer) classMap(ctx context.Context, r int, x graph.Features, p mat.Dense,
 	n []float64) (u mat.Dense, without bool, err error) {
-	sums, rows, without, err := t.classSums(ctx, r, p)
+	sums, rows, without, err := t.classSums(ctx, r, x, p)
 	if err != nil {
 		return u, without, err
 	}
@@ -161,11 +168,11 @@ func (t *Trainer) classMap(ctx context.Context, r int, p mat.Dense,
 
 // leaveOwn takes the own part of each node out of its columns z of round r, given the targets p. without: this peer's
 // part is missing from the means.
-func (t *Trainer) leaveOwn(ctx context.Context, r int, z, p mat.Dense, without bool) error {
+func (t *Trainer) leaveOwn(ctx context.Context, r int, x graph.Features, z, p mat.Dense, without bool) error {
 	form := t.model.Closed
 	form.SetLead(r, 0) // an earlier attempt's
 	if !without {
-		form.LeaveOwn(r, t.x, z, p)
+		form.LeaveOwn(r, x, z, p)
 	}
 	if !form.Spec.TrainLead || r == 0 || form.Spec.DirectionsOnly && r >= form.Spec.Alone {
 		return nil
@@ -201,10 +208,10 @@ func (t *Trainer) takeLead(ctx context.Context, r int, z mat.Dense) (float32, er
 // classSums returns the sums of the features of all peers over the columns of this peer's targets p in round r, and the
 // number of rows in them, in units, nil if residuals are the target. without: this peer's part is missing from both of
 // them.
-func (t *Trainer) classSums(ctx context.Context, r int, p mat.Dense) (
+func (t *Trainer) classSums(ctx context.Context, r int, x graph.Features, p mat.Dense) (
 	sums mat.Dense, counts []int64, without bool, err error) {
 	residual := t.model.Closed.Spec.Residual
-	sums = t.means.Sums(p)
+	sums = t.means.Sums(x, p)
 	own, rows, most := sums.Clone(), t.classRows(r), 1.0
 	if residual {
 		most = closed.MaxResidual

@@ -6,6 +6,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -19,15 +20,15 @@ type sight struct {
 	width   int
 	logits  mat.Dense // [Owned × C] of the last round
 
-	form   *closed.Form
-	x      graph.Features
-	before int // how many of columns come before the node's own features, which are computed when they are read
+	model  *nn.Model
+	raw    graph.Features // Trainer.raw
+	before int            // how many columns come before the node's own features, which are computed when read
 }
 
 // newSight returns what t's model sees of g before the first round.
 func (t *Trainer) newSight(g train.GraphView) *sight {
 	form := t.model.Closed
-	s := &sight{GraphView: g, columns: ones(t.shard.Owned), form: form, x: t.x,
+	s := &sight{GraphView: g, columns: ones(t.shard.Owned), model: t.model, raw: t.raw,
 		logits: form.Spec.Prior(t.shard.Owned, t.shares())}
 	s.width = s.columnsOf(form.Spec.Rounds) - form.Spec.OwnFeatures
 	s.before = s.columnsOf(1) - form.Spec.OwnFeatures
@@ -39,7 +40,7 @@ func (t *Trainer) newSight(g train.GraphView) *sight {
 func (s *sight) columnsOf(rounds int) int {
 	n := 1
 	for r := range rounds {
-		n += s.form.Spec.Columns(r, s.logits.Cols)
+		n += s.model.Closed.Spec.Columns(r, s.logits.Cols)
 	}
 	return n
 }
@@ -63,9 +64,10 @@ const rowsAtOnce = 8192
 // rows returns the columns of the given nodes and, behind them, the random features of head, if it has any.
 func (s *sight) rows(nodes []int32, head *closed.Head) mat.Dense {
 	all := []graph.Features{{Dense: s.columns.Select(nodes)}}
-	if s.form.Own != nil && s.columns.Cols >= s.before {
+	if s.model.Closed.Own != nil && s.columns.Cols >= s.before {
 		kept := all[0].Dense
-		all = []graph.Features{{Dense: kept.ColRange(0, s.before)}, {Dense: s.form.OwnColumns(s.x.Select(nodes))}}
+		own := s.model.Closed.OwnColumns(s.model.Encoder.Input(s.raw.Select(nodes)))
+		all = []graph.Features{{Dense: kept.ColRange(0, s.before)}, {Dense: own}}
 		if kept.Cols > s.before {
 			all = append(all, graph.Features{Dense: kept.ColRange(s.before, kept.Cols)})
 		}
@@ -91,7 +93,7 @@ func (s *sight) each(r int, do func(from int, columns mat.Dense)) {
 func (s *sight) logitsOf(r int) mat.Dense {
 	y := mat.New(s.columns.Rows, s.logits.Cols)
 	s.each(r, func(from int, columns mat.Dense) {
-		y.RowRange(from, from+columns.Rows).CopyFrom(s.form.Heads[r].Logits(columns))
+		y.RowRange(from, from+columns.Rows).CopyFrom(s.model.Closed.Heads[r].Logits(columns))
 	})
 	return y
 }
@@ -104,7 +106,7 @@ type seenRound struct {
 }
 
 // Features returns what class means are made of, of own nodes.
-func (v *seenRound) Features() graph.Features { return v.trainer.x }
+func (v *seenRound) Features() graph.Features { return v.trainer.features() }
 
 // Degrees returns the degrees of own nodes.
 func (v *seenRound) Degrees() []float32 { return v.sight.Degree[:v.trainer.shard.Owned] }

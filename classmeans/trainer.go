@@ -37,12 +37,12 @@ type Trainer struct {
 
 	sender *train.Sender
 
-	model   *nn.Model // nil until the labels are counted
-	x       graph.Features
-	weight  []float32 // of each class; nil: 1
-	train   []int32   // own training nodes that have a label
-	others  []int32   // other own nodes that training sees
-	nodes   float64   // of all peers
+	model   *nn.Model      // nil until the labels are counted
+	raw     graph.Features // what class means are made of, as it is in the shard; features returns it normalised
+	weight  []float32      // of each class; nil: 1
+	train   []int32        // own training nodes that have a label
+	others  []int32        // other own nodes that training sees
+	nodes   float64        // of all peers
 	means   *linear.Means
 	stats   mat.Dense   // that means was given
 	apart   []float64   // how far they are from the exact sums at most
@@ -208,7 +208,7 @@ func (t *Trainer) resolve() error {
 		return err
 	}
 	model.Spec.Units = t.Labels.Units
-	t.model, t.x = model, model.Encoder.Input(t.inputs())
+	t.model, t.raw = model, t.inputs()
 	t.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights)
 	t.full = t.newSight(train.WholeGraph(t.shard))
 	t.seenFrom(t.full.Degree)
@@ -220,7 +220,10 @@ func (t *Trainer) resolve() error {
 	return nil
 }
 
-// inputs returns what class means are made of, of own nodes.
+// features returns what class means are made of, of own nodes. Normalised ones are a copy: nothing keeps it.
+func (t *Trainer) features() graph.Features { return t.model.Encoder.Input(t.raw) }
+
+// inputs is features before they are normalised.
 func (t *Trainer) inputs() graph.Features {
 	if k := t.config.Adjacent; k > 0 {
 		return closed.AdjacencyRows(&t.shard.Adj, t.shard.Global, int(t.shard.Nodes), k)
@@ -279,9 +282,9 @@ func (t *Trainer) leastClass() float64 {
 
 // statistics sums what the maps need of the features: their moments by column.
 func (t *Trainer) statistics(ctx context.Context) error {
-	t.means = linear.NewMeans(t.x)
+	t.means = new(linear.Means)
 	present, asks := t.present(), t.asksForEdges()
-	own := t.means.Statistics(present)
+	own := linear.Statistics(t.features(), present)
 	t.stats = own.Clone()
 	c := &comm.Contribution{ID: t.id("column statistics", 0, 0), Update: t.stats.Data,
 		Counts: []int64{int64(len(present))}, UpdateLimit: t.unknown().StatisticsLimit(),

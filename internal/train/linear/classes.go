@@ -16,22 +16,18 @@ type Means struct {
 	Inverse []float32 // [F] D⁻¹
 	Centre  []float32 // [F] t/N
 
-	x      products
 	common []float32 // [F] factor of row f of Sums: rare columns count as common ones if sums are rounded
 }
 
 // rare is the variance, in units of the mean, below which Sums does not raise a column further.
 const rare = 0.05
 
-// NewMeans returns the means of features x, N×F. Agree must get their statistics before Sums is used.
-func NewMeans(x graph.Features) *Means { return &Means{x: newProducts(x)} }
-
-// Statistics returns this peer's part of the sum and of the sum of squares of each column, F×2, over
+// Statistics returns this peer's part of the sum and of the sum of squares of each column of the features x, F×2, over
 // the given rows.
-func (m *Means) Statistics(rows []int32) hmat.Dense {
-	f := m.x.x.Cols()
+func Statistics(x graph.Features, rows []int32) hmat.Dense {
+	f := x.Cols()
 	sums := make([]float64, 2*f)
-	m.each(rows, func(j int, v float32) {
+	eachValue(x, rows, func(j int, v float32) {
 		sums[2*j] += float64(v)
 		sums[2*j+1] += float64(v) * float64(v)
 	})
@@ -42,17 +38,17 @@ func (m *Means) Statistics(rows []int32) hmat.Dense {
 	return y
 }
 
-// each calls do with the column and the value of every value of the rows that may be other than 0.
-func (m *Means) each(rows []int32, do func(j int, v float32)) {
+// eachValue calls do with the column and the value of every value of the rows that may be other than 0.
+func eachValue(x graph.Features, rows []int32, do func(j int, v float32)) {
 	for _, i := range rows {
-		if s := m.x.x.Sparse; s != nil {
+		if s := x.Sparse; s != nil {
 			col, val := s.Row(int(i))
 			for k, j := range col {
 				do(int(j), val[k])
 			}
 			continue
 		}
-		for j, v := range m.x.x.Dense.Row(int(i)) {
+		for j, v := range x.Dense.Row(int(i)) {
 			do(j, v)
 		}
 	}
@@ -77,13 +73,14 @@ func (m *Means) Agree(stats hmat.Dense, n, shrink float64) {
 	}
 }
 
-// Sums returns this peer's part of XᵀP, F×C, each row times a factor that Map and ResidualMap take out again. P, N×C,
-// is the weight of each node in each class.
-func (m *Means) Sums(p hmat.Dense) hmat.Dense {
-	y := hmat.New(m.x.x.Cols(), p.Cols)
-	if t := m.x.t; t != nil {
+// Sums returns this peer's part of XᵀP of features x, F×C, each row times a factor that Map and ResidualMap take out
+// again. P, N×C, is the weight of each node in each class.
+func (m *Means) Sums(x graph.Features, p hmat.Dense) hmat.Dense {
+	y := hmat.New(x.Cols(), p.Cols)
+	if x.Sparse != nil {
+		t := x.Sparse.Transpose(nil)
 		kernels.SpMM(t.RowPtr, t.Col, t.Val, p.Cols, p.Data, p.Stride, y.Data, y.Stride, false)
-	} else if d := m.x.x.Dense; !d.Empty() {
+	} else if d := x.Dense; !d.Empty() {
 		kernels.GemmTN(d.Cols, p.Cols, d.Rows, d.Data, d.Stride, p.Data, p.Stride, y.Data, y.Stride, false)
 	}
 	m.Scale(y)

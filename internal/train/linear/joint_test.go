@@ -173,15 +173,15 @@ func TestRestIsNoAlarm(t *testing.T) {
 			}
 		}
 		cut := rapid.IntRange(0, n).Draw(t, "cut")
-		own := NewMeans(graph.Features{Dense: x.RowRange(0, cut)})
-		rest := NewMeans(graph.Features{Dense: x.RowRange(cut, n)})
+		own, rest := new(Means), new(Means)
+		ownX, restX := graph.Features{Dense: x.RowRange(0, cut)}, graph.Features{Dense: x.RowRange(cut, n)}
 		every := func(n int) (all []int32) {
 			for i := range n {
 				all = append(all, int32(i))
 			}
 			return all
 		}
-		mine, others := own.Statistics(every(cut)), rest.Statistics(every(n-cut))
+		mine, others := Statistics(ownX, every(cut)), Statistics(restX, every(n-cut))
 		r.Rows = float64(n - cut)
 		limit := r.StatisticsLimit()
 		sums := mine.Clone()
@@ -204,7 +204,7 @@ func TestRestIsNoAlarm(t *testing.T) {
 				counts[class]++
 			}
 		}
-		a, b := own.Sums(p.RowRange(0, cut)), rest.Sums(p.RowRange(cut, n))
+		a, b := own.Sums(ownX, p.RowRange(0, cut)), rest.Sums(restX, p.RowRange(cut, n))
 		limit, sums = r.SumsLimit(own, counts, c, 1), a.Clone()
 		for i, v := range b.Data {
 			sums.Data[i] += v
