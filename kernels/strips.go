@@ -7,15 +7,16 @@ import (
 )
 
 // Where rows of X are picked many times and X is beyond L2, Y = S·X is computed a strip of columns after another, each
-// from a copy in which the strip's rows follow one another: what is gathered from then fits L2, or nearly. In X itself
-// the strip of rows a power of two apart would lie in few sets of the caches. Rows of a few columns that do not begin
-// on a cache line are copied to where they do. The order of a sum stays.
+// from a copy in which the strip's rows follow one another: what is gathered from then fits L2, or nearly, or L3, or
+// takes fewer pages. In X itself the strip of rows a power of two apart would lie in few sets of the caches. Rows of a
+// few columns that do not begin on a cache line are copied to where they do. The order of a sum stays.
 const (
 	stripCols = 64
-	stripFrom = 4 << 20 // bytes of X
-	stripMost = 4 << 20 // bytes of a copy, for each strip after the first
-	stripUses = 24      // edges for each row of X, which repay its copy
-	alignUses = 16      // the same where rows are only moved to where lines begin
+	stripFrom = 4 << 20  // bytes of X
+	stripMost = 32 << 20 // bytes of a copy
+	stripUses = 24       // edges for each row of X, which repay its copy
+	alignUses = 16       // the same where rows are only moved to where lines begin
+	alignMost = 4 << 20  // bytes of their copy
 )
 
 // stripWidth returns how many columns of X to copy at a time, with what fills their lines, 0 where X is taken as it
@@ -29,11 +30,11 @@ func (s *spmm) stripWidth() int {
 	case s.n >= 2*stripCols:
 		count := (s.n + stripCols/2) / stripCols
 		width := ((s.n+count-1)/count + 15) &^ 15
-		if edges >= stripUses*int64(s.tall) && 4*s.n*s.tall >= stripFrom && 4*width*s.tall <= stripMost*(count-1) {
+		if edges >= stripUses*int64(s.tall) && 4*s.n*s.tall >= stripFrom && 4*width*s.tall <= stripMost {
 			return width
 		}
 	case 8 < s.n && s.n < stripCols && s.n%8 != 0:
-		if width := (s.n + 15) &^ 15; edges >= alignUses*int64(s.tall) && 4*width*s.tall <= stripMost {
+		if width := (s.n + 15) &^ 15; edges >= alignUses*int64(s.tall) && 4*width*s.tall <= alignMost {
 			return width
 		}
 	}
