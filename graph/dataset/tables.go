@@ -216,14 +216,16 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	if n.times != nil && !n.times.Open(t, e.Columns) {
 		n.times = nil
 	}
-	t.Leave(func(k int) bool {
-		for i, c := range e.Columns {
-			if c.Kind != table.Ignored && n.at[i].column == k {
-				return true
-			}
+	used := map[int]bool{n.id: true, n.label: true, n.split: true, n.site: true} // -1 for those that are not there
+	if n.times != nil {
+		used[n.times.at] = true
+	}
+	for i, c := range e.Columns {
+		if c.Kind != table.Ignored {
+			used[n.at[i].column] = true
 		}
-		return k == n.id || k == n.label || k == n.split || k == n.site || n.times != nil && k == n.times.at
-	})
+	}
+	t.Leave(func(k int) bool { return used[k] })
 	return nil
 }
 
