@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// TestBar: on 50,000 nodes (in the short form 5,000) a prediction for one node takes less than a millisecond and at most
+// TestBar: on 50,000 nodes (5,000 in short) a prediction for one node takes less than a millisecond and at most
 // 64 allocations, and equals the whole graph's, also after a change. What all takes is logged.
 func TestBar(t *testing.T) {
 	nodes := 5000

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"testing"
 
@@ -16,12 +15,11 @@ import (
 )
 
 // MainWithoutLeaks is the whole TestMain of a package that owns goroutines: it runs the tests and fails if any
-// goroutine is left. The tests and the programs that they start collect garbage less often than Go's default: with
-// heaps as small as theirs that takes a third of the processor's time.
+// goroutine is left. Their heaps, and those of programs they start, are small: by default a third of the time would
+// go to the collector.
 func MainWithoutLeaks(m *testing.M) {
-	const percent = 400
-	debug.SetGCPercent(percent)
-	os.Setenv("GOGC", strconv.Itoa(percent))
+	debug.SetGCPercent(400)
+	os.Setenv("GOGC", "400")
 	goleak.VerifyTestMain(m)
 }
 
@@ -36,17 +34,14 @@ func DataDir(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
+	for ; at != filepath.Dir(at); at = filepath.Dir(at) {
 		dir := filepath.Join(at, "shared", "data", name)
 		if _, err := os.Stat(dir); err == nil {
 			return dir
 		}
-		up := filepath.Dir(at)
-		if up == at {
-			t.Skipf("SKIPPED: data set %s not found; set HEDDLE_DATA to the folder that has it", name)
-		}
-		at = up
 	}
+	t.Skipf("SKIPPED: data set %s not found; set HEDDLE_DATA to the folder that has it", name)
+	return ""
 }
 
 // OnlyLong skips a test that takes long, unless HEDDLE_LONG=1 asks for it.
