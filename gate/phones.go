@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -39,13 +40,12 @@ type Cohort struct {
 // Validate returns the first fault of p, or nil.
 func (p Phones) Validate() error {
 	if p.Attest == nil || len(p.Cohorts) == 0 {
-		return fmt.Errorf("rules for leaves need a cohort and a judge of what leaves show of themselves")
+		return errors.New("rules for phones need a cohort and a judge of what phones show of themselves")
 	}
 	names := map[string]bool{}
 	for _, c := range p.Cohorts {
-		if names[c.Name] || c.Most < 1 || !(c.Rate >= 0) || math.IsInf(c.Rate, 0) {
-			return fmt.Errorf("a cohort must have its own name, at least 1 leaf and a rate of at "+
-				"least 0 (got %+v)", c)
+		if names[c.Name] || c.Most < 1 || !(c.Rate >= 0 && c.Rate <= math.MaxFloat64) {
+			return fmt.Errorf("a cohort must have its own name, at least 1 phone and a rate of at least 0 (got %+v)", c)
 		}
 		names[c.Name] = true
 	}

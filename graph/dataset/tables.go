@@ -213,12 +213,11 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	if n.times, err = parseTimeSplit(e.SplitTime); err != nil {
 		return err
 	}
-	if n.times != nil && !n.times.Open(t, e.Columns) {
-		n.times = nil
-	}
 	used := map[int]bool{n.id: true, n.label: true, n.split: true, n.site: true} // -1 for those that are not there
-	if n.times != nil {
+	if n.times != nil && n.times.Open(t, e.Columns) {
 		used[n.times.at] = true
+	} else {
+		n.times = nil
 	}
 	for i, c := range e.Columns {
 		if c.Kind != table.Ignored {

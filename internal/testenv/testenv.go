@@ -15,8 +15,8 @@ import (
 )
 
 // MainWithoutLeaks is the whole TestMain of a package that owns goroutines: it runs the tests and fails if any
-// goroutine is left. Their heaps, and those of programs they start, are small: by default a third of the time would
-// go to the collector.
+// goroutine is left. Heaps are small here and in the programs that tests start: the collector would take a third of
+// the time by default.
 func MainWithoutLeaks(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Setenv("GOGC", "400")

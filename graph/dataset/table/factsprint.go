@@ -58,7 +58,9 @@ func (f *Facts) Print(w io.Writer) {
 	if f.Edges.Listed > 0 || f.Edges.Cross > 0 || f.Isolated > 0 {
 		f.printEdges(w)
 	}
-	f.PrintWarnings(w, "  ")
+	for _, text := range f.Warnings {
+		fmt.Fprintf(w, "  warning: %s\n", text)
+	}
 }
 
 // PrintReasons writes why rows were skipped, the first ones of many.
@@ -70,22 +72,15 @@ func (t TableFacts) PrintReasons(w io.Writer) {
 
 // printColumns writes what columns became, of many the first ones.
 func printColumns(w io.Writer, what string, list []ColumnFacts) {
-	width := 0
-	for _, c := range list[:min(mostShown, len(list))] {
+	width, shown := 0, list[:min(mostShown, len(list))]
+	for _, c := range shown {
 		width = max(width, len([]rune(c.Name)))
 	}
-	for _, c := range list[:min(mostShown, len(list))] {
+	for _, c := range shown {
 		fmt.Fprintf(w, "  %s %-*s  %s\n", what, min(width, 30), c.Name, c.text())
 	}
 	if n := len(list) - mostShown; n > 0 {
 		fmt.Fprintf(w, "  and %d more columns\n", n)
-	}
-}
-
-// PrintWarnings writes only the warnings, each behind indent.
-func (f *Facts) PrintWarnings(w io.Writer, indent string) {
-	for _, text := range f.Warnings {
-		fmt.Fprintf(w, "%swarning: %s\n", indent, text)
 	}
 }
 

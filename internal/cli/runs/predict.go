@@ -468,8 +468,8 @@ func (q question) readTables(of *subject, card modelfile.Card, edges bool, text 
 	f.Warn() // of categories that the model does not know
 	for k, warning := range f.Warnings {
 		f.Warnings[k] = cli.Flags(warning)
+		fmt.Fprintf(text, "warning: %s\n", f.Warnings[k])
 	}
-	f.PrintWarnings(text, "")
 	if n := q.cells.Faults.Count(""); n > 0 {
 		fmt.Fprintf(text, "skipped: %d rows at fault, in %s\n", n, filepath.Join(filepath.Dir(q.out),
 			graphs.SkippedFile))
