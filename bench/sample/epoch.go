@@ -43,7 +43,7 @@ func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error
 		}
 		n := float64(o.batches)
 		drawn := o.measured(adj, sample.Config{Kind: plan.MiniBatch.Sampler, Fanouts: o.hops}, 1)
-		p.Row("Heddle, method mini-batch", threads, 1000*n/best.Seconds(), drawn.edges/best.Seconds()/1e6,
+		p.Row(o.graph, "Heddle, mini-batch", threads, 1000*n/best.Seconds(), drawn.edges/best.Seconds()/1e6,
 			drawn.edges/n, drawn.inputs/n)
 	}
 	return nil

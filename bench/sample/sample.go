@@ -60,11 +60,13 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 			return err
 		}
 		o := options{hops: hops, batches: *batches, turns: *turns, columns: *columns, order: rng.New(3).Perm(*nodes)}
-		p.Table("sampler %s", "threads %d", "seeds a processor second %.0f", "million edges a processor second %.2f",
-			"edges a batch %.0f", "inputs a batch %.0f")
+		rates := []string{"million edges a processor second %.2f", "edges a batch %.0f", "inputs a batch %.0f"}
 		if o.columns > 0 {
+			o.graph = fmt.Sprintf("%.3g M edges", float64(*edges)/1e6)
+			p.Table(append([]string{"graph %s", "program %s", "threads %d", "labels a processor second %.0f"}, rates...)...)
 			err = o.epochs(ctx, p, g)
 		} else {
+			p.Table(append([]string{"sampler %s", "threads %d", "seeds a processor second %.0f"}, rates...)...)
 			err = o.samplers(p, g)
 		}
 		if err != nil || *pythons == "" {
@@ -92,6 +94,7 @@ type options struct {
 	hops           []int
 	batches, turns int
 	columns        int
+	graph          string  // of epochs
 	order          []int32 // seeds
 }
 
@@ -190,7 +193,12 @@ func (o options) beside(ctx context.Context, p *page.Page, python, dir string) e
 			&inputs); err != nil {
 			continue
 		}
-		p.Row(strings.ReplaceAll(name, "_", " "), threads, seeds, rate, each, inputs)
+		name = strings.ReplaceAll(name, "_", " ")
+		if o.columns > 0 {
+			p.Row(o.graph, name, threads, seeds, rate, each, inputs)
+		} else {
+			p.Row(name, threads, seeds, rate, each, inputs)
+		}
 	}
 	return nil
 }
