@@ -41,6 +41,7 @@ type Trainer struct {
 	links  *links.Learner // (nil = nodes have labels)
 	pace   *pace          // (nil = size is final)
 	size   int            // batches of a group
+	from   []int32        // [edges of a batch's first block] the row of each edge's source
 }
 
 // Train implements train.Method.
@@ -343,33 +344,29 @@ func (t *Trainer) stepBatch(ctx context.Context, g *group, b int) (loss, weight 
 // gradient adds the gradients of own seeds of a batch.
 func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 	batch := &g.batches[b]
-	x := graph.Features{}
-	if from := g.inputs.rows; from.Sparse != nil {
-		x = from.Select(g.inputs.at[b])
-	} else {
-		x.Dense = t.tape.Raw(len(batch.Nodes), from.Cols())
-		for i, k := range g.inputs.at[b] {
-			copy(x.Dense.Row(i), from.Dense.Row(int(k)))
-		}
-	}
 	nodes := make([]int64, len(batch.Nodes))
 	for i, id := range batch.Nodes {
 		nodes[i] = int64(id)
 	}
 	layers := t.Model.Layers
 	out := make([]mat.Dense, len(layers)) // of each layer, before its head
+	var x graph.Features
 	for k, l := range layers {
 		block := batch.Blocks[k]
 		dst := block.NumDst / max(1, l.Spec.Relations)
 		if l.Conv.Reached {
 			block = block.WithReached(dst, batch.Reached[k])
 		}
-		h := t.tape.Scratch(dst, l.Spec.Out)
-		l.Forward(h, nn.Input{G: block, EdgeX: batch.EdgeX[k], X: x, Nodes: nodes[:block.NumSrc]}, t.tape)
+		in := nn.Input{G: block, EdgeX: batch.EdgeX[k], X: x, Nodes: nodes[:block.NumSrc]}
+		if k == 0 {
+			t.feed(&in, g.inputs, b)
+		}
+		h := t.tape.Raw(dst, l.Spec.Out)
+		l.Forward(h, in, t.tape)
 		out[k] = h
 		if head := t.Model.Head(k); head != nil {
 			_, classes := head.Dims()
-			h = t.tape.Scratch(dst, classes)
+			h = t.tape.Raw(dst, classes)
 			head.Forward(h, out[k], t.tape)
 		}
 		x = graph.Features{Dense: h}
@@ -394,6 +391,37 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		d = dx
 	}
 	return loss, weight
+}
+
+// feed gives the first layer its input of batch b: the rows of all sources, or, if the layer reads only sums of them, the
+// rows of the destinations and these sums, which are taken from the group's rows without a copy. The bits are the same.
+func (t *Trainer) feed(in *nn.Input, from *inputs, b int) {
+	l, at, rows := t.Model.Layers[0], from.at[b], from.rows
+	if rows.Sparse != nil {
+		in.X = rows.Select(at)
+		return
+	}
+	if sumsFirst(l) {
+		block := in.G
+		t.from = slices.Grow(t.from[:0], len(block.Col))[:len(block.Col)]
+		for k, j := range block.Col {
+			t.from[k] = at[j]
+		}
+		z := t.tape.Raw(block.NumDst, rows.Cols())
+		tape.WeightedSum(z, block.RowPtr, t.from, block.Weight, rows.Dense, false)
+		in.G, in.Z, in.Nodes, at = nil, graph.Features{Dense: z}, in.Nodes[:block.NumDst], at[:block.NumDst]
+	}
+	in.X.Dense = t.tape.Raw(len(at), rows.Cols())
+	for i, k := range at {
+		copy(in.X.Dense.Row(i), rows.Dense.Row(int(k)))
+	}
+}
+
+// sumsFirst reports whether a layer sums the rows of dense features as they are, before it multiplies them.
+func sumsFirst(l *nn.Layer) bool {
+	s, c := &l.Spec, &l.Conv
+	return l.Sums() && l.Frozen() && s.Relations == 0 && s.Dropout == 0 && c.Hops <= 1 && c.Alpha == 0 &&
+		(c.Nbr == nil || s.Out >= s.In)
 }
 
 // loss returns the loss of logits of own nodes, and puts its gradient into d.

@@ -20,6 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/optim"
+	"github.com/heddle-gnn/heddle/nn/tape"
 	"github.com/heddle-gnn/heddle/rng"
 	"github.com/heddle-gnn/heddle/train"
 )
@@ -528,6 +529,62 @@ func TestCora(t *testing.T) {
 		t.Logf("%s, best epoch %d: val %.4f, test %.4f", conv, r.BestRound, r.Val, r.Test)
 		if r.Test < 0.78 {
 			t.Errorf("%s: test accuracy %.4f, must be at least 0.78", conv, r.Test)
+		}
+	}
+}
+
+// TestFeed: a layer whose rows are summed where they lie gives, to the bit, what it gives of the rows of all sources.
+func TestFeed(t *testing.T) {
+	const nodes, sources, destinations = 300, 120, 40
+	key := rng.New(5)
+	rows := mat.New(nodes, 20)
+	for i := range rows.Data {
+		rows.Data[i] = float32(key.Normal(uint64(i)))
+	}
+	at := key.Perm(nodes)[:sources]
+	block := &graph.CSR{NumDst: destinations, NumSrc: sources, RowPtr: []int64{0}}
+	for i := range destinations {
+		for e := range i % 7 { // some have no edge
+			block.Col = append(block.Col, int32(key.Uint64(uint64(100*i+e))%sources))
+			block.Weight = append(block.Weight, 1/float32(i%7))
+		}
+		block.RowPtr = append(block.RowPtr, int64(len(block.Col)))
+	}
+	x := mat.New(sources, rows.Cols)
+	for i, k := range at {
+		copy(x.Row(i), rows.Row(int(k)))
+	}
+	for conv, sums := range map[string]bool{"sage": true, "gcn": true, "gin": true, "gat": false, "sage-pool": false} {
+		grads := func(feed bool) []float32 {
+			spec := nn.LayerSpec{Conv: conv, In: rows.Cols, Out: 24, Hops: 1, Act: "relu", Heads: 2}
+			if conv != "gat" {
+				spec.Heads = 0
+			}
+			l, err := nn.NewLayer("l", spec, rng.New(1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if sumsFirst(l) != sums {
+				t.Errorf("%s: sums first is %t, must be %t", conv, !sums, sums)
+			}
+			tr := &Trainer{Epochs: &train.Epochs{}, tape: tape.New()}
+			tr.Model = &nn.Model{Layers: []*nn.Layer{l}}
+			in := nn.Input{G: block, X: graph.Features{Dense: x}, Nodes: make([]int64, sources)}
+			if feed {
+				in.X = graph.Features{}
+				tr.feed(&in, &inputs{rows: graph.Features{Dense: rows}, at: [][]int32{at}}, 0)
+			}
+			h := tr.tape.Raw(destinations, 24)
+			l.Forward(h, in, tr.tape)
+			all := slices.Clone(h.Data)
+			l.Backward(mat.Dense{}, h, tr.tape)
+			for _, p := range l.Params() {
+				all = append(all, p.Grad.Data...)
+			}
+			return all
+		}
+		if !slices.Equal(grads(true), grads(false)) {
+			t.Errorf("%s: rows that are summed where they lie give other bits", conv)
 		}
 	}
 }

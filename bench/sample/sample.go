@@ -63,7 +63,8 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		rates := []string{"million edges a processor second %.2f", "edges a batch %.0f", "inputs a batch %.0f"}
 		if o.columns > 0 {
 			o.graph = fmt.Sprintf("%.3g M edges", float64(*edges)/1e6)
-			p.Table(append([]string{"graph %s", "program %s", "threads %d", "labels a processor second %.0f"}, rates...)...)
+			p.Table(append([]string{"graph %s", "program %s", "threads %d", "labels a processor second %.0f"},
+				rates...)...)
 			err = o.epochs(ctx, p, g)
 		} else {
 			p.Table(append([]string{"sampler %s", "threads %d", "seeds a processor second %.0f"}, rates...)...)
