@@ -393,8 +393,9 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 	return loss, weight
 }
 
-// feed gives the first layer its input of batch b: the rows of all sources, or, if the layer reads only sums of them, the
-// rows of the destinations and these sums, which are taken from the group's rows without a copy. The bits are the same.
+// feed gives the first layer its input of batch b: the rows of all sources, or, if the layer reads only sums of them,
+// the rows of the destinations and these sums, which are taken from the group's rows without a copy. The bits are the
+// same.
 func (t *Trainer) feed(in *nn.Input, from *inputs, b int) {
 	l, at, rows := t.Model.Layers[0], from.at[b], from.rows
 	if rows.Sparse != nil {
