@@ -24,7 +24,7 @@ func TestEachLinkedModule(t *testing.T) {
 			t.Fatal(err)
 		}
 		binary := filepath.Join(t.TempDir(), program)
-		output(t, "go", "build", "-o", binary, path)
+		output(t, "go", "build", "-ldflags=-s -w", "-o", binary, path)
 		info, err := buildinfo.ReadFile(binary)
 		if err != nil || len(info.Deps) < 20 {
 			t.Fatalf("%s: %d modules (%v)", program, len(info.Deps), err)

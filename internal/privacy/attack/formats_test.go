@@ -19,7 +19,7 @@ func TestComponentsInEveryFormat(t *testing.T) {
 	if testenv.LongForm(t) {
 		least["cora"]["float32"], least["cora"]["bf16"] = 0.8, 0.8
 		least["citeseer"] = map[string]float64{"float32": 0.4, "int8": 0.4}
-		limit = 10 * time.Second
+		limit = 5 * time.Second
 	}
 	for name, least := range least {
 		g, err := dataset.Read(testenv.DataDir(t, name), 0)

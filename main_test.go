@@ -1,0 +1,9 @@
+package heddle
+
+import (
+	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
