@@ -34,6 +34,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/results"
 	"github.com/heddle-gnn/heddle/bench/sample"
 	"github.com/heddle-gnn/heddle/bench/sampled"
+	"github.com/heddle-gnn/heddle/bench/scale"
 	"github.com/heddle-gnn/heddle/bench/sizes"
 	"github.com/heddle-gnn/heddle/bench/speed"
 )
@@ -71,6 +72,7 @@ var experiments = []struct {
 	{results.About, results.Command},
 	{sample.About, sample.Command},
 	{sampled.About, sampled.Command},
+	{scale.About, scale.Command},
 	{sizes.About, sizes.Command},
 	{speed.About, speed.Command},
 	{results.AboutTrained, results.CommandTrained},
