@@ -78,20 +78,9 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 
 // one measures a graph of n nodes.
 func (o options) one(ctx context.Context, p *page.Page, n int, together bool) error {
-	name := filepath.Join(o.dir, fmt.Sprintf("%d-%d-%d", n, o.columns, o.words))
-	parts := name + ".parts"
-	if _, err := os.Stat(parts); err != nil {
-		l := large{nodes: n, edges: degree * n, columns: o.columns, words: o.words}
-		if err := l.store(name+".graph", o.memory); err != nil {
-			return err
-		}
-		if _, err := o.call(ctx, o.program, "partition", "--data", name+".graph", "--parts", strconv.Itoa(sites),
-			"--policy", "contiguous", "--memory", fmt.Sprintf("%dMiB", o.memory>>20), "--out", parts); err != nil {
-			return err
-		}
-		if err := os.Remove(name + ".graph"); err != nil { // twice the space
-			return err
-		}
+	parts, err := o.parts(ctx, n)
+	if err != nil {
+		return err
 	}
 	edges, data, formula, err := formula(parts)
 	if err != nil {
@@ -108,8 +97,8 @@ func (o options) one(ctx context.Context, p *page.Page, n int, together bool) er
 			memory, processor = memory+one.memory, processor+one.processor
 			training = max(training, one.result.Seconds)
 		}
-		p.Row(processes, n, edges, data/1e6, memory/1e6, memory/data, took.Seconds(), training, processor, all[0].result.Bytes["halo"]/1e6,
-			formula/1e6, all[0].result.Test)
+		p.Row(processes, n, edges, data/1e6, memory/1e6, memory/data, took.Seconds(), training, processor,
+			all[0].result.Bytes["halo"]/1e6, formula/1e6, all[0].result.Test)
 	}
 	if together {
 		start := time.Now()
@@ -123,16 +112,41 @@ func (o options) one(ctx context.Context, p *page.Page, n int, together bool) er
 		}
 		row(1, []process{one}, time.Since(start))
 	}
+	start := time.Now()
+	all, err := o.joined(ctx, run, parts)
+	if err == nil {
+		row(sites, all, time.Since(start))
+	}
+	return err
+}
+
+// parts returns the directory of the parts of a graph of n nodes, and makes them if they are not there.
+func (o options) parts(ctx context.Context, n int) (string, error) {
+	name := filepath.Join(o.dir, fmt.Sprintf("%d-%d-%d", n, o.columns, o.words))
+	parts := name + ".parts"
+	if _, err := os.Stat(parts); err == nil {
+		return parts, nil
+	}
+	l := large{nodes: n, edges: degree * n, columns: o.columns, words: o.words}
+	if err := l.store(name+".graph", o.memory); err != nil {
+		return parts, err
+	}
+	_, err := o.call(ctx, o.program, "partition", "--data", name+".graph", "--parts", strconv.Itoa(sites), "--policy",
+		"contiguous", "--memory", fmt.Sprintf("%dMiB", o.memory>>20), "--out", parts)
+	return parts, errors.Join(err, os.Remove(name+".graph")) // twice the space
+}
+
+// joined trains with a process a site.
+func (o options) joined(ctx context.Context, run, parts string) ([]process, error) {
 	plan, secret := filepath.Join(run, "plan.yaml"), filepath.Join(run, "secret")
 	if _, err := o.call(ctx, o.program, "plan", "--out", plan); err != nil {
-		return err
+		return nil, err
 	}
 	if err := os.WriteFile(secret, []byte("the secret of the peers of a benchmark"), 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	start := time.Now()
 	all, ends := make([]process, sites), make(chan error)
 	for r := range sites {
 		go func() {
@@ -149,14 +163,11 @@ func (o options) one(ctx context.Context, p *page.Page, n int, together bool) er
 			ends <- err
 		}()
 	}
+	var err error
 	for range sites {
 		err = errors.Join(err, <-ends)
 	}
-	if err != nil {
-		return err
-	}
-	row(sites, all, time.Since(start))
-	return nil
+	return all, err
 }
 
 // formula returns the edges of the parts, the bytes of their data, and the bytes that training sends.
