@@ -69,6 +69,7 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 	if t.val, err = t.look(ctx, r, graph.Val, t.full, t.links != nil); err != nil {
 		return err
 	}
+	t.shard.Forget() // a step reads copies of features and edges
 	return t.plan(ctx)
 }
 

@@ -2,8 +2,9 @@
 gloo): the same parts of a graph, layers, widths, initial weights, dropout and Adam, over loopback, in turns. Before that each
 trains three epochs without dropout, whose losses show that both compute the same.
 
-    go build -o heddle ./cmd/heddle && python bench/baselines/generate.py drawn 20000 50 100 40
-    python bench/baselines/sar_dgl.py --peer ./heddle --sar SAR --graph drawn --models sage,gcn,gat
+    go build -o heddle ./cmd/heddle && go build -o peer ./cmd/peer
+    python bench/baselines/generate.py drawn 20000 50 100 40
+    python bench/baselines/sar_dgl.py --heddle ./heddle --peer ./peer --sar SAR --graph drawn --models sage,gcn,gat
 
 An epoch's cost is the processor's time of all workers, the difference of a long and a short run; memory is the peak
 resident size of all workers together (of a run's processes by getrusage), and what a worker of SAR has when it has
@@ -107,7 +108,8 @@ def run(commands, env):
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--peer", default="./heddle")
+    p.add_argument("--heddle", default="./heddle", help="the program that cuts the graph and writes initial weights")
+    p.add_argument("--peer", default="./peer", help="the program of a worker")
     p.add_argument("--sar", default="SAR")
     p.add_argument("--graph", default="drawn", help="a data set, as heddle partition reads it")
     p.add_argument("--models", default="sage,gcn,gat")
@@ -134,8 +136,8 @@ def main():
             copy = multiprocessing.Process(target=divided, args=(a.graph, a.share, data))
             copy.start()
             copy.join()
-        subprocess.run([a.peer, "partition", "--data", data, "--parts", str(a.workers), "--policy", "multilevel", "--out", tmp / "parts"], **quiet)
-        subprocess.run([a.peer, "export", "--shards", tmp / "parts", "--out", tmp / "dgl"], **quiet)
+        subprocess.run([a.heddle, "partition", "--data", data, "--parts", str(a.workers), "--policy", "multilevel", "--out", tmp / "parts"], **quiet)
+        subprocess.run([a.heddle, "export", "--shards", tmp / "parts", "--out", tmp / "dgl"], **quiet)
         (partition,) = (tmp / "dgl").glob("*.json")
         (tmp / "secret").write_bytes(os.urandom(32))
         os.chmod(tmp / "secret", 0o600)
@@ -155,7 +157,7 @@ def main():
             out = tmp / model
             if not out.exists():
                 plan(model, {"lr": 1e-30, "rounds": 1}, {"eval_every": 1})
-                subprocess.run([a.peer, "train", "-q", "--shards", tmp / "parts", "--config", tmp / "plan.yaml", "--out", out], **quiet)
+                subprocess.run([a.heddle, "train", "-q", "--shards", tmp / "parts", "--config", tmp / "plan.yaml", "--out", out], **quiet)
             return out / "model.safetensors"
 
         def ours(model, epochs, port, dropout):

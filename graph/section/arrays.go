@@ -16,7 +16,7 @@ import (
 // Arrays is a section file in memory, all of it checked.
 type Arrays struct {
 	table
-	unmap func() error
+	mapped mmap.MMap // nil = not a mapped file
 }
 
 // Open maps the section file path of the given kind into memory and checks all of it (Decode).
@@ -43,7 +43,7 @@ func Open(path, kind string) (*Arrays, error) {
 	if err != nil {
 		return nil, errors.Join(err, m.Unmap())
 	}
-	s.unmap = m.Unmap
+	s.mapped = m
 	return s, nil
 }
 
@@ -78,12 +78,19 @@ func (f *Arrays) decode(kind string, b []byte) error {
 
 // Close unmaps the file. It may be called more than once.
 func (f *Arrays) Close() error {
-	unmap := f.unmap
+	m := f.mapped
 	*f = Arrays{table: table{path: f.path}}
-	if unmap == nil {
+	if m == nil {
 		return nil
 	}
-	return unmap()
+	return m.Unmap()
+}
+
+// Forget gives the memory of a mapped file back to the system, which reads again what is used again.
+func (f *Arrays) Forget() {
+	if f.mapped != nil {
+		forget(f.mapped)
+	}
 }
 
 // Digest returns the SHA-256 of header and table, which hold the names, shapes and checksums of

@@ -147,6 +147,7 @@ func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
+	s.file = f
 	return s, f, nil
 }
 

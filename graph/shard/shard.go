@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/graph/section"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -32,6 +33,15 @@ type Shard struct {
 	Encoding    []byte        // graph.Graph.Encoding
 	Import      []byte        // what the tables of this site became (table.Facts as JSON), nil if not known
 	Fingerprint [32]byte      // of the partition that the shard belongs to: equal on all its shards
+
+	file *section.Arrays // whose memory the arrays share (nil = none)
+}
+
+// Forget gives the memory of the shard's file back to the system, which reads again what is used again.
+func (s *Shard) Forget() {
+	if s.file != nil {
+		s.file.Forget()
+	}
 }
 
 // NodesIn returns the owned nodes of a split, ascending.
