@@ -82,7 +82,7 @@ func (b bench) run(p *page.Page) error {
 		p.Text("Baselines: %s.", baseline.About)
 	}
 	p.Text("%d threads, medians of %d turns.", b.threads, b.turns)
-	p.Table("kernel %s", "rate %.1f", "unit %s", "of peak %v", "× torch %v", "× OpenBLAS %v", "× DGL %v", "turns %d",
+	p.Table("kernel %s", "10⁹ a call %.2f", "rate %.1f", "unit %s", "of peak %v", "× torch %v", "× OpenBLAS %v", "× DGL %v", "turns %d",
 		"GFLOP/s %.0f")
 	for _, c := range cases {
 		if !strings.Contains(c.Name, b.only) {
@@ -98,7 +98,7 @@ func (b bench) run(p *page.Page) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
-		p.Row(c.Name, r.Rate, c.Unit, ratio(r.OfPeak), ratio(r.Times["torch"]), ratio(r.Times["openblas"]),
+		p.Row(c.Name, c.Work/1e9, r.Rate, c.Unit, ratio(r.OfPeak), ratio(r.Times["torch"]), ratio(r.Times["openblas"]),
 			ratio(r.Times["dgl"]), r.Turns, r.Speed)
 	}
 	return nil

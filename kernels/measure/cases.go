@@ -33,7 +33,7 @@ func Cases(large bool) (all []Case) {
 		m, n, k := d[0], d[1], d[2] // a layer, and the gradients of its weights and of its inputs
 		all = append(all, gemm("NN", m, n, k), gemm("TN", k, n, m), gemm("NT", m, k, n))
 	}
-	graphs := []*Graph{Uniform(100_000, 20), Skewed(50_000, 20)}
+	graphs := []*Graph{Uniform(100_000, 20), Skewed(50_000, 20), Skewed(100_000, 100)}
 	if large {
 		graphs = append(graphs, Skewed(1_000_000, 20))
 	}
@@ -103,7 +103,7 @@ func draw(name string, nodes, degree, power int) *Graph {
 func spmm(g *Graph, n int) Case {
 	return Case{
 		Name: fmt.Sprintf("SpMM %s, %d wide", g.Name, n),
-		Unit: "GB/s", Work: float64(4 * n * len(g.Col)), Peak: gather(4 * n),
+		Unit: "GB/s", Work: float64(4 * n * len(g.Col)), Peak: Gather(g.Col, 4*n),
 		Baseline: fmt.Sprintf("spmm %s %d", g.Seed, n),
 		Prepare: func() func() {
 			x, y, val := Values(g.Nodes*n), kernels.Room(g.Nodes*n), Values(len(g.Col))

@@ -48,21 +48,6 @@ func triad(clock Clock) float64 {
 	return bytes / seconds / 1e9
 }
 
-// gather returns a measure of 10⁹ bytes a second read as rows of that many bytes from random
-// places.
-func gather(row int) func(Clock) float64 {
-	const reads = 1 << 19
-	lines := max(row/4, 16) / 16
-	places := Slab/16/lines - 1
-	order := make([]int32, reads)
-	return func(clock Clock) float64 {
-		for i := range order {
-			order[i] = int32(mix(uint64(i)) % uint64(places))
-		}
-		return gathered(clock, order, row)
-	}
-}
-
 // Gather returns a measure of 10⁹ bytes a second read as rows of that many bytes, whole cache
 // lines, in that order from a table of no more of them than it names, at most 128 MB: what a
 // neighbour sum could reach that did nothing else.
