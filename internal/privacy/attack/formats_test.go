@@ -15,11 +15,11 @@ func TestComponentsInEveryFormat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: some seconds long")
 	}
-	least, limit := map[string]map[string]float64{"cora": {"int8": 0.8, "int4": 0.4}}, 2*time.Second
+	least, limit := map[string]map[string]float64{"cora": {"int8": 0.8, "int4": 0.4}}, 4*time.Second
 	if testenv.LongForm(t) {
 		least["cora"]["float32"], least["cora"]["bf16"] = 0.8, 0.8
 		least["citeseer"] = map[string]float64{"float32": 0.4, "int8": 0.4}
-		limit = 5 * time.Second
+		limit = 10 * time.Second
 	}
 	for name, least := range least {
 		g, err := dataset.Read(testenv.DataDir(t, name), 0)
