@@ -98,7 +98,7 @@ func TestFaults(t *testing.T) {
 		"stay: 25h\ncohorts: []\n": {"stay must be 0s to " +
 			"24h (got 25h0m0s)", "need a cohort"},
 		"cohorts:\n- {name: a, most: 0, invitation: b}\n": {"at least " +
-			"1 leaf"},
+			"1 phone"},
 		"cohorts:\n- {name: a, most: 1, invitation: b}\n" +
 			"- {name: c, most: 1, invitation: b}\n": {`cohort "a" has the same`},
 		"wait: 3s\n": {"phones.yaml", "wait"},
