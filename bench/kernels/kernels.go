@@ -82,8 +82,8 @@ func (b bench) run(p *page.Page) error {
 		p.Text("Baselines: %s.", baseline.About)
 	}
 	p.Text("%d threads, medians of %d turns.", b.threads, b.turns)
-	p.Table("kernel %s", "10⁹ a call %.2f", "rate %.1f", "unit %s", "of peak %v", "× torch %v", "× OpenBLAS %v", "× DGL %v", "turns %d",
-		"GFLOP/s %.0f")
+	p.Table("kernel %s", "10⁹ a call %.2f", "rate %.1f", "unit %s", "of peak %v", "× torch %v", "× OpenBLAS %v",
+		"× DGL %v", "turns %d", "GFLOP/s %.0f")
 	for _, c := range cases {
 		if !strings.Contains(c.Name, b.only) {
 			continue
