@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// Where rows of X are picked many times and X is beyond L2, Y = S·X is computed a strip of columns after another, each
-// from a copy in which the strip's rows follow one another: what is gathered from then fits L2, or nearly, or L3, or
-// takes fewer pages. In X itself the strip of rows a power of two apart would lie in few sets of the caches. Rows of a
-// few columns that do not begin on a cache line are copied to where they do. The order of a sum stays.
+// Where rows of X are read many times and X is larger than L2, Y = S·X is computed one strip of columns after another.
+// Each strip is copied first, so that its rows follow one another: the copy fits L2, or nearly, or L3, or needs fewer
+// pages. In X itself, rows a power of two apart would share few sets of the caches. Rows of a few columns that do not
+// begin on a cache line are copied to where they do. The order of a sum stays.
 const (
 	stripCols = 64
 	stripFrom = 4 << 20  // bytes of X

@@ -60,8 +60,8 @@ var turnRooms = sync.Pool{New: func() any { return new(turnRoom) }}
 // DropMore is how many values Drop needs room for, besides those that are left.
 const DropMore = packMore
 
-// Drop makes b what Transpose makes of that which DropoutPack leaves of t's rows, mask being that of the whole CSR. Its
-// values are in col and val, which are as many as are left and DropMore.
+// Drop makes b the transpose of the values of t's rows that dropout keeps, as Transpose does after DropoutPack. mask is
+// the mask of the whole CSR. b uses col and val, which have DropMore places more than values are kept.
 func (b *Block) Drop(t *Turned, p float32, mask Mask, col []int32, val []float32) {
 	if t.word+t.words+2 > len(mask) {
 		panic(fmt.Sprintf("kernels: mask of Drop must have %d words (got %d)", t.word+t.words+2, len(mask)))

@@ -1,6 +1,6 @@
 # Times DGL's samplers, and GraphBolt's where it is there: a folder with the in-edges as raw numbers (indptr int64, indices
 # int32) and the seeds (order int32), fan-outs from the seeds outward, batches a turn, turns. With a sixth argument, the
-# columns of features, it times training epochs of GraphSAGE with DGL's DataLoader in place of the samplers: in one
+# columns of features, it times training epochs of GraphSAGE with DGL's DataLoader instead of the samplers: in one
 # process, and with a worker that samples, bound to the first core, and training bound to the second. That is the least
 # that ARGO chooses for a process; it starts two at least, so it takes four cores.
 import sys, time, os, resource

@@ -2,5 +2,5 @@ package section
 
 import "syscall"
 
-// forget takes the pages of a mapped file, to which nobody wrote, out of this process. After an error they stay.
+// forget lets the system take back the pages of a file that is mapped for reading. If it refuses, they stay.
 func forget(pages []byte) { _ = syscall.Madvise(pages, syscall.MADV_DONTNEED) }

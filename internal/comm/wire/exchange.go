@@ -85,7 +85,7 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 	if err != nil {
 		return Block{}, err
 	}
-	all, parts, sparse := Block{}, []Block{own}, true // those of the peers follow by rank, as the halo does
+	all, parts, sparse := Block{}, []Block{own}, true // the peers' rows follow in the order of their ranks
 	if own.Sparse == nil {
 		all.Dense = h.all(own.Dense)
 	}
