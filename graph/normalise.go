@@ -47,28 +47,26 @@ func (g *CSR) Degrees() []float32 {
 // Where degree is unlike the weights and what is under the root or the fraction is not positive,
 // the edge weighs 0.
 func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
-	return normalise(g, norm, func(w float32, i, j int) float32 { return scale(w, i, j, degree, norm) })
-}
-
-// NormaliseDestinations is Normalise less what the sources put into the weights (Factors): an edge into
-// destination i weighs w·dst[i]. Rows that their owners have multiplied by src add up over it as
-// rows do over Normalise, and degrees of the destinations are enough.
-func NormaliseDestinations(g *CSR, degree []float32, norm Norm) *CSR {
-	dst, _ := Factors(degree, norm)
-	if dst == nil {
-		return Normalise(g, degree, norm)
-	}
-	return normalise(g, norm, func(w float32, i, _ int) float32 { return float32(float64(w) * dst[i]) })
-}
-
-// normalise returns g with the self-loops of norm, whose columns are zeros, and the weights of weigh. Memory other than
-// that of weights is shared with g where norm has no loops.
-func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR {
-	switch norm {
-	case Plain:
+	if g = WithLoops(g, norm); norm == Plain || norm == Loops {
 		return g
-	case Mean, Symmetric:
-		return weighed(g, weigh)
+	}
+	return weighed(g, func(w float32, i, j int) float32 { return scale(w, i, j, degree, norm) })
+}
+
+// WeighDestinations returns g with the weights of the edges into destination i times dst[i] (nil = 1). Other memory is
+// shared with g. With loops and dst of a norm (WithLoops, Factors), rows that their owners have multiplied by src add
+// up over it as rows do over Normalise, and degrees of the destinations are enough.
+func WeighDestinations(g *CSR, dst []float64) *CSR {
+	if dst == nil {
+		return g
+	}
+	return weighed(g, func(w float32, i, _ int) float32 { return float32(float64(w) * dst[i]) })
+}
+
+// WithLoops returns g with the self-loops of norm, whose columns are zeros. Without loops it is g.
+func WithLoops(g *CSR, norm Norm) *CSR {
+	if norm != Loops && norm != GCN {
+		return g
 	}
 	keep, loops := make([]bool, 0, len(g.Col)), g.like(g.NumDst, g.NumSrc, 0)
 	loops.Col, loops.Weight, loops.Edge = make([]int32, g.NumDst), nil, nil
@@ -79,10 +77,7 @@ func normalise(g *CSR, norm Norm, weigh func(w float32, i, j int) float32) *CSR 
 			keep = append(keep, int(j) != i)
 		}
 	}
-	if g = Union(g.Keep(keep), loops); norm == Loops {
-		return g
-	}
-	return weighed(g, weigh)
+	return Union(g.Keep(keep), loops)
 }
 
 // weighed returns g with the weights of weigh.

@@ -69,10 +69,11 @@ func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what 
 			return nil, err
 		}
 	}
-	seen := NewGraphView(v.Adj, nil, v.Degree[:own.Owned])
-	h.edges = seen.Received(norm)
-	toDst, toSrc := seen.Factors(norm)
-	if h.src = toSrc; covers != nil {
+	toDst, toSrc := v.Factors(norm)
+	h.src, h.edges = toSrc, graph.WithLoops(v.Adj, norm)
+	if covers == nil {
+		h.edges = graph.WeighDestinations(h.edges, toDst)
+	} else {
 		h.through(covers, toDst)
 	}
 	return h, nil
@@ -89,7 +90,9 @@ func (h *Hop) through(covers *Covers, toDst []float64) {
 	}
 	to, virtual, ptr := covers.Places(own, first, nil)
 	h.ptr = ptr
-	h.edges = shard.WithSums(h.edges.Relabel(mat.EveryRow(own.Owned), to, ptr[own.Parts]), virtual, toDst)
+	// Weights come last: copies of edges without them take half the space.
+	h.edges = h.edges.Relabel(mat.EveryRow(own.Owned), to, ptr[own.Parts])
+	h.edges = graph.WeighDestinations(shard.WithSums(h.edges, virtual, nil), toDst)
 	times := make([]float32, ptr[own.Parts])
 	for q, cover := range covers.Take {
 		if cover != nil {

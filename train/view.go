@@ -55,7 +55,8 @@ func (v GraphView) Edges(l *nn.Layer) *graph.CSR {
 func (v GraphView) Received(norm graph.Norm) *graph.CSR {
 	k := edgeKind{norm: norm, received: true}
 	if v.normed[k] == nil {
-		v.normed[k] = graph.NormaliseDestinations(v.Adj, v.Degree[:v.Adj.NumDst], norm)
+		dst, _ := v.Factors(norm)
+		v.normed[k] = graph.WeighDestinations(graph.WithLoops(v.Adj, norm), dst)
 	}
 	return v.normed[k]
 }
