@@ -74,6 +74,7 @@ func TestWalls(t *testing.T) {
 				ToFixed(x, steps, onto)
 				Fixed(onto, steps, x)
 				SubIntegers(32, whole, onto)
+				NewKeystream([32]byte{}).Add(32, 4*(n%5), onto)
 				Axpy(2, x, y)
 				Dot(x, y)
 				Add(x, y)

@@ -100,6 +100,8 @@ var avx512 = &set{
 	integers: integersAVX2,
 	maxIndex: maxIndexAVX512,
 
+	keystream: keystreamAVX512, expandKey: expandKeyAVX512,
+
 	toBF16:   toBF16AVX512,
 	fromBF16: fromBF16AVX512,
 	maxAbs:   maxAbsAVX512,

@@ -5,18 +5,24 @@ import (
 	"fmt"
 	"os"
 	"runtime/pprof"
+	"strings"
 	"time"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph/dataset"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/retexo"
 )
 
-// planOver is what is trained over a transport: memory, quic or tcp.
+// secured is how the name of a way ends whose sums are secure.
+const secured = ", secure sums"
+
+// planOver is what is trained over a transport: memory, quic or tcp, with secure sums or without.
 func planOver(transport string, rounds int) (heddle.Plan, error) {
+	transport = strings.TrimSuffix(transport, secured)
 	p := heddle.Defaults("layer-wise", "")
 	p.LayerWise.Encoder = plan.Encoder{Kind: "raw"}
 	p.Gradient().Rounds, p.Peers = rounds, 4
@@ -69,7 +75,13 @@ func (o options) train(ctx context.Context, data string) (f figures, err error) 
 		if err != nil {
 			return err
 		}
-		if err := trainer.Run(ctx, group, group); err != nil || group.Rank() > 0 {
+		sums := comm.Reducer(group)
+		if strings.HasSuffix(o.one, secured) {
+			if sums, err = secagg.New(ctx, secagg.KeyTerms{Least: p.Peers}, group); err != nil {
+				return err
+			}
+		}
+		if err := trainer.Run(ctx, group, sums); err != nil || group.Rank() > 0 {
 			return err
 		}
 		f.Seconds, f.TestAccuracy = time.Since(start).Seconds(), trainer.Result().Final().Test
