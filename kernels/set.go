@@ -37,8 +37,7 @@ type set struct {
 	addWide  func(x []float32, sum []float64)        // sum += x
 	sumWide  func(dst []float32, terms [][]float32)  // dst = Σ terms in float64
 	integers func(bits int, x, y []byte, minus bool) // y ± x, packed integers modulo 2^bits
-	// y ± the stream from byte `at` on; false = this processor cannot. expandKey sets the keys of the rounds. Both nil =
-	// crypto/cipher has the stream.
+	// y ± the stream from byte `at` on, by the keys of its rounds; nil or false: crypto/cipher does it
 	keystream func(k *Keystream, bits, at int, y []byte, minus bool) bool
 	expandKey func(key *[32]byte, rounds *[15][16]byte)
 	maxIndex  func(col []int32) uint32 // greatest, as unsigned, so that a negative one is greatest of all
