@@ -8,7 +8,8 @@ trains three epochs without dropout, whose losses show that both compute the sam
 
 An epoch's cost is the processor's time of all workers, the difference of a long and a short run; memory is the peak
 resident size of all workers together (of a run's processes by getrusage), and what a worker of SAR has when it has
-imported its libraries and read nothing. Needs torch, DGL, ifaddr and packaging in its interpreter, and a checkout of SAR.
+imported its libraries and read nothing. Needs torch, DGL 1.1.3, ifaddr and packaging in its interpreter, and a checkout
+of SAR: commit 5309fed, after which its attention fails.
 """
 import argparse, hashlib, json, multiprocessing, os, pathlib, resource, shutil, statistics, subprocess, sys, tempfile
 
@@ -150,7 +151,7 @@ def main():
             """Writes a plan, whose settings of full-batch training are those and the hidden ones."""
             section = {"model": model, "layers": LAYERS[model], "hidden": HIDDEN[model], "decay": 0} | settings
             lines = [f"{k}: {v}" for k, v in section.items()] + ["experimental:"] + [f"  {k}: {v}" for k, v in hidden.items()]
-            (tmp / "plan.yaml").write_text("\n  ".join(["method: full-batch\ncarrier: tcp\nfull_batch:"] + lines) + "\n")
+            (tmp / "plan.yaml").write_text("\n  ".join(["method: full-batch\nrow_norm: none\ncarrier: tcp\nfull_batch:"] + lines) + "\n")
 
         def init(model):
             """The model file that both begin with: that of a step too small to change anything."""
@@ -171,9 +172,12 @@ def main():
         port = a.port
         for model in a.models.split(","):
             _, _, (text, *_) = theirs(model, 3, port, 0)
-            print("losses of", model, *text.split("losses ")[1].split(), file=sys.stderr)
+            want = [float(v) for v in text.split("losses ")[1].split()]
             ours(model, 3, port + 10, 0)
-            print("ours", *(f"{e['loss']:.5f}" for e in map(json.loads, open(tmp / "events-0.jsonl")) if e.get("loss")), file=sys.stderr)
+            got = [e["loss"] for e in map(json.loads, open(tmp / "events-0.jsonl")) if e.get("loss")]
+            print("losses of", model, *want, "and ours", *(f"{v:.5f}" for v in got), file=sys.stderr)
+            if len(got) != len(want) or any(abs(g - w) > 1e-4 * w for g, w in zip(got, want)):
+                sys.exit(f"the losses of {model} differ")
             port += 20
             cost, peak, base = {theirs: [], ours: []}, {theirs: [], ours: []}, []
             for _ in range(a.turns):
