@@ -12,7 +12,7 @@ import (
 const (
 	blockK  = 384
 	blockN  = 512
-	tallest = 14 // rows of a tile
+	tallest = 32 // rows of a tile
 	gapK    = 16 // between packed rows, so that they do not meet in one cache set
 	repay   = 96 // columns of C at which turning a sliver of A repays
 )

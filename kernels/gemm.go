@@ -14,6 +14,46 @@ func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 // where relu, but while it is in the cache. A nil bias adds nothing.
 func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32,
 	relu bool) {
+	gemms(gemmNN(m, n, k, a, lda, b, ldb, c, ldc, acc, bias, relu))
+}
+
+// GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
+// inputs, B the gradients of the outputs.
+func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+	gemms(gemmTN(m, n, k, a, lda, b, ldb, c, ldc, acc))
+}
+
+// GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
+// gradients of the outputs, B the weights.
+func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+	gemms(gemmNT(m, n, k, a, lda, b, ldb, c, ldc, acc))
+}
+
+// GemmNNBF16 is GemmNNBias of A and B rounded to bfloat16, as ToBF16 rounds. Products and sums are float32. Where the
+// processor multiplies pairs of bfloat16, numbers below 2⁻¹²⁶ count as zeros, and a sum is not in the order of k.
+func GemmNNBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32,
+	relu bool) {
+	g := gemmNN(m, n, k, a, lda, b, ldb, c, ldc, acc, bias, relu)
+	g.bf16 = true
+	gemms(g)
+}
+
+// GemmTNBF16 is GemmTN as GemmNNBF16 is GemmNNBias.
+func GemmTNBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+	g := gemmTN(m, n, k, a, lda, b, ldb, c, ldc, acc)
+	g.bf16 = true
+	gemms(g)
+}
+
+// GemmNTBF16 is GemmNT as GemmNNBF16 is GemmNNBias.
+func GemmNTBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+	g := gemmNT(m, n, k, a, lda, b, ldb, c, ldc, acc)
+	g.bf16 = true
+	gemms(g)
+}
+
+func gemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32,
+	relu bool) gemm {
 	checkMatrix("A of GemmNN", m, k, lda, a)
 	checkMatrix("B of GemmNN", k, n, ldb, b)
 	if bias != nil {
@@ -24,25 +64,21 @@ func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []flo
 	if relu {
 		g.relu = active.relu
 	}
-	gemms(g)
+	return g
 }
 
-// GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
-// inputs, B the gradients of the outputs.
-func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+func gemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) gemm {
 	checkMatrix("A of GemmTN", k, m, lda, a)
 	checkMatrix("B of GemmTN", k, n, ldb, b)
-	gemms(gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c,
-		tiles: active.shape(n)})
+	return gemm{form: tn, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c,
+		tiles: active.shape(n)}
 }
 
-// GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
-// gradients of the outputs, B the weights.
-func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+func gemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) gemm {
 	checkMatrix("A of GemmNT", m, k, lda, a)
 	checkMatrix("B of GemmNT", n, k, ldb, b)
-	gemms(gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c,
-		tiles: active.shape(n)})
+	return gemm{form: nt, m: m, n: n, k: k, lda: lda, ldb: ldb, ldc: ldc, acc: acc, a: a, b: b, c: c,
+		tiles: active.shape(n)}
 }
 
 // shape returns the tiles for a C of n columns.
@@ -72,6 +108,7 @@ type gemm struct {
 	bias          []float32            // of the columns, or nil
 	add, relu     func(x, y []float32) // the set's; nil: no ReLU
 	tiles         *tiles
+	bf16          bool // A and B are rounded
 
 	high, wide, across int // a rectangle's rows and columns; rectangles side by side
 }
@@ -144,7 +181,14 @@ func (g *gemm) run(part int) {
 	i1, j1 := min(i0+g.high, g.m), min(j0+g.wide, g.n)
 	s := scratches.Get().(*scratch)
 	g.tell(i0, i1, j0, j1)
-	active.gemm(g, s, i0, i1, j0, j1)
+	switch {
+	case !g.bf16:
+		active.gemm(g, s, i0, i1, j0, j1)
+	case active.gemmBF16 != nil && tilesAllowed():
+		active.gemmBF16(g, s, i0, i1, j0, j1)
+	default:
+		gemmRounded(g, s, i0, i1, j0, j1)
+	}
 	scratches.Put(s)
 }
 

@@ -16,6 +16,9 @@ func TestGemmSpecial(t *testing.T) {
 	}{
 		{"NN", func(m, n, k int, a, b, c []float32) { GemmNN(m, n, k, a, k, b, n, c, n, false) }, false, false},
 		{"TN", func(m, n, k int, a, b, c []float32) { GemmTN(m, n, k, a, m, b, n, c, n, false) }, true, false},
+		{"NNBF16", func(m, n, k int, a, b, c []float32) { gemmNNBF16(m, n, k, a, k, b, n, c, n, false) }, false, false},
+		{"TNBF16", func(m, n, k int, a, b, c []float32) { GemmTNBF16(m, n, k, a, m, b, n, c, n, false) }, true, false},
+		{"NTBF16", func(m, n, k int, a, b, c []float32) { GemmNTBF16(m, n, k, a, k, b, k, c, n, false) }, false, true},
 		{"NT", func(m, n, k int, a, b, c []float32) { GemmNT(m, n, k, a, k, b, k, c, n, false) }, false, true},
 	}
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))

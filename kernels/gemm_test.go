@@ -17,7 +17,16 @@ var gemmForms = []struct {
 	run    gemmFunc
 	transA bool
 	transB bool
-}{{"NN", GemmNN, false, false}, {"TN", GemmTN, true, false}, {"NT", GemmNT, false, true}}
+	bf16   bool
+}{
+	{"NN", GemmNN, false, false, false}, {"TN", GemmTN, true, false, false}, {"NT", GemmNT, false, true, false},
+	{"NNBF16", gemmNNBF16, false, false, true}, {"TNBF16", GemmTNBF16, true, false, true},
+	{"NTBF16", GemmNTBF16, false, true, true},
+}
+
+func gemmNNBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
+	GemmNNBF16(m, n, k, a, lda, b, ldb, c, ldc, acc, nil, false)
+}
 
 // TestGemm compares every form with a float64 product: exactly on small integers, within k·ε·Σ|a·b| otherwise.
 func TestGemm(t *testing.T) {
@@ -42,15 +51,18 @@ func TestGemm(t *testing.T) {
 				continue // slow there, and every path is met anyway
 			}
 			for _, f := range gemmForms {
+				if f.bf16 && s%7 != 0 && d[2] < 600 {
+					continue // of smaller ones see TestGemmBF16Random
+				}
 				for _, exact := range []bool{true, false} {
-					testGemm(t, f.name, f.run, f.transA, f.transB, d, s%2*3, s%5, s%3 == 0, exact)
+					testGemm(t, f.name, f.run, f.transA, f.transB, f.bf16, d, s%2*3, s%5, s%3 == 0, exact)
 				}
 			}
 		}
 	})
 }
 
-func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3]int, gap, offset int,
+func testGemm(t *testing.T, name string, run gemmFunc, transA, transB, bf16 bool, d [3]int, gap, offset int,
 	acc, exact bool) {
 	t.Helper()
 	m, n, k := d[0], d[1], d[2]
@@ -77,6 +89,9 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3
 	before := append([]float32(nil), c...)
 	run(m, n, k, a, lda, b, ldb, c, ldc, acc)
 	check()
+	if bf16 {
+		a, b = inBF16(a), inBF16(b)
+	}
 	what := fmt.Sprintf("%s %v gap %d offset %d acc %v exact %v", name, d, gap, offset, acc, exact)
 	for i := range m {
 		for j := range ldc {
@@ -115,6 +130,14 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB bool, d [3
 			}
 		}
 	}
+}
+
+// inBF16 returns x rounded to bfloat16.
+func inBF16(x []float32) []float32 {
+	half, y := make([]uint16, len(x)), make([]float32, len(x))
+	toBF16Generic(x, half)
+	fromBF16Generic(half, y)
+	return y
 }
 
 // TestGemmThreads holds that the number of threads, of which there may be more than slices of k, decides no bit.
@@ -203,9 +226,12 @@ func TestLay(t *testing.T) {
 
 // TestGemmNNBias holds that a bias and ReLU give the bits that they give when they are applied afterwards.
 func TestGemmNNBias(t *testing.T) {
+	shapes := [][3]int{{1, 1, 1}, {3, 5, 0}, {0, 3, 4}, {15, 33, 40}, {29, 47, 400}, {16, 530, 9}, {300, 64, 390},
+		{450, 100, 64}}
 	each(t, func(t *testing.T) {
-		for i, d := range [][3]int{{1, 1, 1}, {3, 5, 0}, {0, 3, 4}, {15, 33, 40}, {29, 47, 400}, {16, 530, 9},
-			{300, 64, 390}, {450, 100, 64}} {
+		for at := range 2 * len(shapes) {
+			i, bf16 := at/2, at%2 == 1
+			d := shapes[i]
 			m, n, k, acc := d[0], d[1], d[2], i%2 == 0
 			ldc := n + i%3
 			a, b, bias := noise(1, make([]float32, m*k)), noise(2, make([]float32, k*n)), noise(3, make([]float32, n))
@@ -215,9 +241,13 @@ func TestGemmNNBias(t *testing.T) {
 			if i == 3 {
 				bias = nil
 			}
-			GemmNNBias(m, n, k, a, k, b, n, c, ldc, acc, bias, relu)
+			run, plain := GemmNNBias, GemmNN
+			if bf16 {
+				run, plain = GemmNNBF16, gemmNNBF16
+			}
+			run(m, n, k, a, k, b, n, c, ldc, acc, bias, relu)
 			check()
-			GemmNN(m, n, k, a, k, b, n, want, ldc, acc)
+			plain(m, n, k, a, k, b, n, want, ldc, acc)
 			for r := range m {
 				row := want[r*ldc:][:n]
 				if bias != nil {
@@ -227,7 +257,7 @@ func TestGemmNNBias(t *testing.T) {
 					ReLU(row, row)
 				}
 			}
-			same(t, fmt.Sprint(d), c, want)
+			same(t, fmt.Sprint(d, bf16), c, want)
 		}
 		panics(t, "the length of bias of GemmNNBias must be 1 (got 2)", func() {
 			GemmNNBias(1, 1, 1, make([]float32, 1), 1, make([]float32, 1), 1, make([]float32, 1), 1, false,
@@ -256,14 +286,7 @@ func FuzzGemm(f *testing.F) {
 					}
 				}()
 				m, n, k, lda, ldb, ldc := int(m), int(n), int(k), int(lda), int(ldb), int(ldc)
-				switch form % 3 {
-				case 0:
-					GemmNN(m, n, k, a, lda, b, ldb, c, ldc, true)
-				case 1:
-					GemmTN(m, n, k, a, lda, b, ldb, c, ldc, false)
-				case 2:
-					GemmNT(m, n, k, a, lda, b, ldb, c, ldc, false)
-				}
+				gemmForms[int(form)%len(gemmForms)].run(m, n, k, a, lda, b, ldb, c, ldc, form%3 == 0)
 			}()
 			check()
 		}

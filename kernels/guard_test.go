@@ -106,12 +106,15 @@ func TestWalls(t *testing.T) {
 				GatherRows(1, col, y, 1, x, 1)
 			}
 			for _, d := range [][3]int{{1, 1, 1}, {5, 7, 3}, {6, 8, 9}, {13, 15, 17}, {14, 32, 8}, {17, 33, 5},
-				{23, 40, 31}, {29, 100, 20}} {
+				{23, 40, 31}, {29, 100, 20}, {33, 65, 67}, {70, 47, 100}} {
 				m, n, k := d[0], d[1], d[2]
 				a, b, c := alloc(m*k), alloc(k*n), alloc(m*n)
 				GemmNN(m, n, k, a, k, b, n, c, n, false)
 				GemmTN(m, n, k, a, m, b, n, c, n, true)
 				GemmNT(m, n, k, a, k, b, k, c, n, true)
+				GemmNNBF16(m, n, k, a, k, b, n, c, n, false, nil, true)
+				GemmTNBF16(m, n, k, a, m, b, n, c, n, true)
+				GemmNTBF16(m, n, k, a, k, b, k, c, n, true)
 			}
 			rowPtr, col := sparse(1, []int{0, 3, 1, 40, 0, 2}, 30)
 			col[0], col[len(col)-1] = 0, 29

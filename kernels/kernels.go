@@ -9,7 +9,8 @@
 //   - The products (Gemm*, SpMM*, Dot, the sums over edges of Attention) fuse multiply and add in assembly, and so
 //     differ from plain Go within k·ε·Σ|a·b|; the float32 Gemms, both SpMMs and Attention.Forward agree between AVX2,
 //     AVX-512 and NEON. CrossEntropy fuses them in its exponentials for AVX2 and AVX-512, and so differs in the last
-//     bits. All else gives the same bits on every set.
+//     bits. Products of bfloat16 (Gemm*BF16) are sums of float32 in another order where the processor has AMX, and
+//     numbers below 2⁻¹²⁶ are then zeros. All else gives the same bits on every set.
 //   - NaN and infinity follow IEEE 754; a zero factor does not hide them. Which NaN comes out is not fixed.
 //   - Lengths, strides and indices are checked before memory is touched: a wrong one is the caller's bug and panics
 //     with "kernels: …". Where that happens in a sparse product, Y may be partly written.

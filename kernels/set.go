@@ -84,6 +84,8 @@ type set struct {
 	spmm  func(s *spmm, lo, hi int) // rows [lo, hi) of Y
 	panel panels                    // unless its run is nil
 	spmax func(s *spmax, lo, hi int)
+	// gemmBF16, unless it is nil, is gemm of A and B rounded to bfloat16. It takes tilesAllowed.
+	gemmBF16 func(g *gemm, s *scratch, i0, i1, j0, j1 int)
 }
 
 // tiles is the micro-kernel of a blocked GEMM: rows×cols of C at a time, and the smaller shapes for

@@ -138,6 +138,8 @@ var avx512 = &set{
 	spmm:  spmmAVX512,
 	panel: panels{panelAVX512, 128},
 	spmax: spmaxAVX512,
+
+	gemmBF16: gemmAMX,
 }
 
 func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,

@@ -41,3 +41,21 @@ func TestSetsOfProcessor(t *testing.T) {
 		t.Errorf("usable are %v, must be %v", got, want)
 	}
 }
+
+// TestTilesOfProcessor holds that AMX is in use where the processor has it, lest tests of GemmNNBF16 leave it out
+// unnoticed.
+func TestTilesOfProcessor(t *testing.T) {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := strings.Fields(string(info))
+	for _, flag := range []string{"amx_tile", "amx_bf16", "avx512_bf16"} {
+		if !slices.Contains(has, flag) {
+			t.Skipf("AMX IS NOT TESTED: the processor has no %s", flag)
+		}
+	}
+	if !tilesAllowed() {
+		t.Error("Linux does not allow AMX, which the processor has")
+	}
+}

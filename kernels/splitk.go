@@ -89,7 +89,7 @@ func (s *splitK) run(part int) {
 
 // turned reports whether Cᵀ leaves much less of its tiles unused than C does.
 func (g *gemm) turned() bool {
-	if !g.tiles.masks {
+	if !g.tiles.masks || g.bf16 {
 		return false
 	}
 	vectors := func(t *tiles, m, n int) int {

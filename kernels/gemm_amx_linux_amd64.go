@@ -1,0 +1,21 @@
+//go:build !android
+
+package kernels
+
+import (
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/cpu"
+)
+
+// tilesAllowed reports whether AMX may be used. It asks Linux for the tiles' state, by which the frames of signals grow
+// by 8 KiB: Linux refuses where a thread of the process, such as one of C, has too small a stack for signals.
+var tilesAllowed = sync.OnceValue(func() bool {
+	const requestPermission, tileData = 0x1023, 18
+	if x := &cpu.X86; !x.HasAMXTile || !x.HasAMXBF16 || !x.HasAVX512BF16 {
+		return false
+	}
+	_, _, err := syscall.RawSyscall(syscall.SYS_ARCH_PRCTL, requestPermission, tileData, 0)
+	return err == 0
+})
