@@ -42,7 +42,7 @@ func (t *Trainer) Keep(c *train.Checkpoint) error {
 		h.Columns = t.full.columns.Cols
 		for i, s := range t.sights() {
 			name := []string{"full", "base"}[i]
-			c.F32[name+"/columns"], c.F32[name+"/logits"] = s.columns.Clone().Data, s.logits.Clone().Data
+			c.F32[name+"/columns"] = s.columns.Clone().Data
 		}
 	} else {
 		c.F32["final/logits"] = t.Scores.Data
@@ -93,7 +93,6 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	for i, s := range t.sights() {
 		name := []string{"full", "base"}[i]
 		s.columns = s.put(0, mat.View(t.shard.Owned, h.Columns, c.F32[name+"/columns"]))
-		s.logits = mat.View(t.shard.Owned, t.config.Classes, c.F32[name+"/logits"])
 	}
 	for name, sums := range c.F32 {
 		if name, ok := strings.CutPrefix(name, releasePrefix); ok && t.edges != nil {

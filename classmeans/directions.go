@@ -7,6 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/train/linear"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/closed"
 	"github.com/heddle-gnn/heddle/train"
@@ -67,10 +68,8 @@ func (t *Trainer) directions(ctx context.Context, r int, x graph.Features) (mat.
 	if g, err = n.Directions(ctx, form.Spec.Directions); err != nil {
 		return g, err
 	}
-	for j := range g.Rows {
-		for k, v := range g.Row(j) {
-			g.Set(j, k, v*form.Own.Value.At(1, j))
-		}
+	for j, f := range form.Own.Value.Row(1) {
+		kernels.Scale(f, g.Row(j))
 	}
 	return g, t.agreeOn(ctx, r, g)
 }

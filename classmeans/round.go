@@ -20,6 +20,7 @@ import (
 // kept, too, but end the rounds.
 func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	spec := t.model.Spec.Closed
+	t.look(r)
 	own, z, err := t.source(ctx, r)
 	if err != nil {
 		return false, err
@@ -36,7 +37,9 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 			columns = s.put(at, x)
 			return columns.ColRange(at, columns.Cols)
 		}
-		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, first, sent, s.logits, put)
+		logits := s.logits
+		s.logits = mat.Dense{} // nor these
+		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, first, sent, logits, put)
 		if err != nil {
 			return false, err
 		}
@@ -56,11 +59,11 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		return false, err
 	}
 	before := t.At
-	better := t.At.Improve(t.config.Metric, r, found.val, found.loss)
+	t.At.Improve(t.config.Metric, r, found.val, found.loss)
 	if measured := found.val == found.val && before.BestRound >= 0; measured {
 		gain := t.config.Metric.Gain(found.val, before.Best)
 		goOn = gain >= found.margin
-		if better = gain > 0; !better { // as good, at the cost of another round
+		if gain <= 0 { // as good, at the cost of another round
 			t.At = before
 		}
 	} else {
@@ -78,11 +81,6 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	// all of them are run.
 	if spec.Own > 0 || r < spec.Alone || t.AllRounds {
 		goOn = true
-	}
-	if better || t.within || spec.Own > 0 || r < spec.Alone {
-		for _, s := range t.sights() {
-			s.logits = s.logitsOf(r)
-		}
 	}
 	t.Report(train.Event{Kind: train.RoundEnd, Round: r, Metric: string(t.config.Metric), Done: r + 1,
 		Total: spec.Rounds, Loss: math.NaN(), Val: found.val, ValLoss: math.NaN(), Sent: t.Sent()})
@@ -103,9 +101,7 @@ func (t *Trainer) source(ctx context.Context, r int) (own, z mat.Dense, err erro
 	n := make([]float64, p.Cols)
 	for c := range n {
 		if r == 0 && t.Labels.Classes[c] < t.leastClass() {
-			for i := range p.Rows {
-				p.Set(i, c, 0)
-			}
+			p.ColRange(c, c+1).Zero()
 		}
 	}
 	u, without := mat.Dense{}, false
@@ -288,8 +284,9 @@ func (t *Trainer) standardise(ctx context.Context, r int, u, z mat.Dense) ([]flo
 	t.allow(r, squares)
 	for _, x := range []mat.Dense{u, z} {
 		for i := range x.Rows {
+			row := x.Row(i)
 			for k, f := range scale {
-				x.Set(i, k, f*x.At(i, k))
+				row[k] *= f
 			}
 		}
 	}

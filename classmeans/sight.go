@@ -18,7 +18,7 @@ type sight struct {
 	columns mat.Dense  // [Owned × 1 + D] the constant, and the columns of all rounds so far, in all; no own features
 	all     mat.Dense  // [Owned × width] has space for the columns of all rounds, from the first put on
 	width   int
-	logits  mat.Dense // [Owned × C] of the last round
+	logits  mat.Dense // [Owned × C] of the round before, of nodes that this round reads (Trainer.look)
 
 	model  *nn.Model
 	raw    graph.Features // Trainer.raw
@@ -28,8 +28,7 @@ type sight struct {
 // newSight returns what t's model sees of g before the first round.
 func (t *Trainer) newSight(g train.GraphView) *sight {
 	form := t.model.Closed
-	s := &sight{GraphView: g, columns: ones(t.shard.Owned), model: t.model, raw: t.raw,
-		logits: form.Spec.Prior(t.shard.Owned, t.shares())}
+	s := &sight{GraphView: g, columns: ones(t.shard.Owned), model: t.model, raw: t.raw}
 	s.width = s.columnsOf(form.Spec.Rounds) - form.Spec.OwnFeatures
 	s.before = s.columnsOf(1) - form.Spec.OwnFeatures
 	return s
@@ -40,7 +39,7 @@ func (t *Trainer) newSight(g train.GraphView) *sight {
 func (s *sight) columnsOf(rounds int) int {
 	n := 1
 	for r := range rounds {
-		n += s.model.Closed.Spec.Columns(r, s.logits.Cols)
+		n += s.model.Closed.Spec.Columns(r, s.model.Spec.Classes)
 	}
 	return n
 }
@@ -79,23 +78,40 @@ func (s *sight) rows(nodes []int32, head *closed.Head) mat.Dense {
 	return graph.Columns(all).Dense
 }
 
-// each calls do with the first node and the columns of some own nodes at a time, without the constant, up to the last
-// ones that the head of round r reads.
-func (s *sight) each(r int, do func(from int, columns mat.Dense)) {
-	from := 0
-	for nodes := range slices.Chunk(mat.EveryRow(s.columns.Rows), rowsAtOnce) {
-		do(from, s.rows(nodes, nil).ColRange(1, s.columnsOf(r+1)))
-		from += len(nodes)
+// each returns the rows, [Owned × width], that do makes of the columns that the head of round r reads, without the
+// constant; rows of other nodes are zeros. Nodes come some at a time.
+func (s *sight) each(r int, nodes []int32, width int, do func(columns mat.Dense) mat.Dense) mat.Dense {
+	y := mat.New(s.columns.Rows, width)
+	for some := range slices.Chunk(nodes, rowsAtOnce) {
+		rows := do(s.rows(some, nil).ColRange(1, s.columnsOf(r+1)))
+		for k, i := range some {
+			copy(y.Row(int(i)), rows.Row(k))
+		}
 	}
+	return y
 }
 
-// logitsOf returns the logits of round r.
-func (s *sight) logitsOf(r int) mat.Dense {
-	y := mat.New(s.columns.Rows, s.logits.Cols)
-	s.each(r, func(from int, columns mat.Dense) {
-		y.RowRange(from, from+columns.Rows).CopyFrom(s.model.Closed.Heads[r].Logits(columns))
-	})
-	return y
+// logitsOf returns the logits of round r of the given nodes.
+func (s *sight) logitsOf(r int, nodes []int32) mat.Dense {
+	return s.each(r, nodes, s.model.Spec.Classes, s.model.Closed.Heads[r].Logits)
+}
+
+// look computes what round r reads of the logits of the best round before, or of the last one. Residuals are of
+// training nodes: other nodes' logits are read only if they are sent.
+func (t *Trainer) look(r int) {
+	spec, nodes := t.model.Closed.Spec, t.train
+	if !spec.Residual || spec.LogitHopsOf(r) > 0 || spec.Own > 0 {
+		nodes = mat.EveryRow(t.shard.Owned)
+	}
+	of := max(t.At.BestRound, min(r, spec.Alone)-1)
+	if t.within || spec.Own > 0 {
+		of = r - 1
+	}
+	for _, s := range t.sights() {
+		if s.logits = spec.Prior(t.shard.Owned, t.shares()); r > 0 {
+			s.logits = s.logitsOf(of, nodes)
+		}
+	}
 }
 
 // seenRound is what a round of class means sees in a sight.

@@ -127,11 +127,10 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 	}
 	if t.At.Stage == 0 {
-		if t.Scores = t.best(); t.KeepHidden {
-			t.Rows = mat.New(t.shard.Owned, t.full.columnsOf(t.At.BestRound+1)-1)
-			t.full.each(t.At.BestRound, func(from int, columns mat.Dense) {
-				t.Rows.RowRange(from, from+columns.Rows).CopyFrom(columns)
-			})
+		every := mat.EveryRow(t.shard.Owned)
+		if t.Scores = t.full.logitsOf(t.At.BestRound, every); t.KeepHidden {
+			t.Rows = t.full.each(t.At.BestRound, every, t.full.columnsOf(t.At.BestRound+1)-1,
+				func(columns mat.Dense) mat.Dense { return columns })
 		}
 		by, err := t.correct(ctx)
 		if err != nil {
@@ -365,14 +364,6 @@ const scaledResultBins = 256
 // measured returns what the result is counted by.
 func (c Config) measured(labels graph.Labels) eval.Accumulator {
 	return c.accumulator(labels, resultBins, scaledResultBins)
-}
-
-// best returns the logits of the best round.
-func (t *Trainer) best() mat.Dense {
-	if t.model.Spec.Closed.Own == 0 {
-		return t.full.logits.Clone()
-	}
-	return t.full.logitsOf(t.At.BestRound)
 }
 
 // measure sums the metric of the final logits over all validation and test nodes, and reports the end of the run.

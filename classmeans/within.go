@@ -54,7 +54,8 @@ func (w Within) Logits(ctx context.Context, form *closed.Form, s *shard.Shard, g
 	if err := t.statistics(ctx); err != nil {
 		return none, err
 	}
-	for k := range t.model.Spec.Closed.Rounds {
+	rounds := t.model.Spec.Closed.Rounds
+	for k := range rounds {
 		if err := ctx.Err(); err != nil {
 			return none, err
 		}
@@ -62,5 +63,5 @@ func (w Within) Logits(ctx context.Context, form *closed.Form, s *shard.Shard, g
 			return none, fmt.Errorf("round %d of class means: %w", k+1, err)
 		}
 	}
-	return t.full.logits, nil
+	return t.full.logitsOf(rounds-1, mat.EveryRow(s.Owned)), nil
 }

@@ -308,19 +308,14 @@ func (m *Form) OwnColumns(x graph.Features) mat.Dense {
 	if m.Own == nil {
 		return mat.New(x.Rows(), 0)
 	}
-	y := mat.New(x.Rows(), x.Cols())
+	y, mean, scale := x.Dense.Clone(), m.Own.Value.Row(0), m.Own.Value.Row(1)
+	if x.Sparse != nil {
+		y = x.Sparse.Dense()
+	}
 	for i := range y.Rows {
 		row := y.Row(i)
-		if s := x.Sparse; s != nil {
-			col, val := s.Row(i)
-			for k, j := range col {
-				row[j] = val[k]
-			}
-		} else {
-			copy(row, x.Dense.Row(i))
-		}
 		for j := range row {
-			row[j] = (row[j] - m.Own.Value.At(0, j)) * m.Own.Value.At(1, j)
+			row[j] = (row[j] - mean[j]) * scale[j]
 		}
 	}
 	return y
