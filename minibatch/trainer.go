@@ -60,6 +60,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 		return nil, err
 	}
 	t := &Trainer{Epochs: run, config: c, key: rng.New(c.Seed), shard: s, input: m.Encoder.Input(s.X), tape: tape.New()}
+	t.tape.BF16 = c.Rows.Values == "bf16"
 	if c.Links != nil {
 		if t.links, err = links.New(*c.Links, c.Seed, s); err != nil {
 			return nil, err

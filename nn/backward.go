@@ -268,7 +268,7 @@ func (b *Backward) destinations() mat.Dense {
 func (b *Backward) affineOver(op *tape.Linear) {
 	op.WeightGrad(b.grad, b.t)
 	b.selfWeights()
-	op.InputGrad(b.d, b.grad, false)
+	op.InputGrad(b.d, b.grad, false, b.t)
 	b.selfInput(true)
 }
 
@@ -290,7 +290,7 @@ func (b *Backward) selfInput(add bool) {
 	own := b.d.RowRange(0, b.sum.Rows)
 	switch self := b.l.Conv.Self; {
 	case self != nil:
-		self.InputGrad(own, b.sum, add)
+		self.InputGrad(own, b.sum, add, b.t)
 	case !add:
 		own.Zero()
 	}

@@ -86,13 +86,17 @@ func (l *Linear) Product(y mat.Dense, x graph.Features, add bool, b *Param, relu
 		AddBias(y, b, relu)
 		return
 	}
+	product := kernels.GemmNNBias
+	if t.rounds() {
+		product = kernels.GemmNNBF16
+	}
 	for k := range l.pieces {
 		var bias []float32
 		if b != nil {
 			bias = piece(b.Value.ColRange, out, l.pieces, k).Row(0)
 		}
-		Product(piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k),
-			piece(l.W.Value.RowRange, in, l.pieces, k), add, bias, relu)
+		y, x, w := piece(y.ColRange, out, l.pieces, k), piece(x.Dense.ColRange, in, l.pieces, k), l.weight(k)
+		product(y.Rows, y.Cols, w.Rows, x.Data, x.Stride, w.Data, w.Stride, y.Data, y.Stride, add, bias, relu)
 	}
 	t.Push(Entry{X: x.Dense})
 }
@@ -118,6 +122,11 @@ func (l *Linear) sparseProduct(y mat.Dense, x *mat.Sparse, add bool, t *Tape) {
 	t.Push(Entry{Sparse: x})
 }
 
+// weight returns the matrix of piece k.
+func (l *Linear) weight(k int) mat.Dense {
+	return piece(l.W.Value.RowRange, l.W.Value.Rows, l.pieces, k)
+}
+
 // piece returns piece k of n columns or rows. cut takes a range of them.
 func piece[T any](cut func(lo, hi int) T, n, pieces, k int) T {
 	return cut(k*n/pieces, (k+1)*n/pieces)
@@ -126,7 +135,7 @@ func piece[T any](cut func(lo, hi int) T, n, pieces, k int) T {
 // ProductGrad is the backward pass of Product.
 func (l *Linear) ProductGrad(dx, dy mat.Dense, t *Tape) {
 	if x := l.WeightGrad(dy, t); !x.Empty() && !dx.Empty() {
-		l.InputGrad(dx, dy, true)
+		l.InputGrad(dx, dy, true, t)
 	}
 }
 
@@ -149,18 +158,22 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *Tape) mat.Dense {
 	}
 	in, out := l.Dims()
 	for k := range l.pieces {
-		AddWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(e.X.ColRange, in, l.pieces, k),
-			piece(dy.ColRange, out, l.pieces, k))
+		addWeightGrad(piece(l.W.Grad.RowRange, in, l.pieces, k), piece(e.X.ColRange, in, l.pieces, k),
+			piece(dy.ColRange, out, l.pieces, k), t.rounds())
 	}
 	return e.X
 }
 
 // InputGrad makes dy·Wᵀ of dx, or adds it.
-func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
+func (l *Linear) InputGrad(dx, dy mat.Dense, add bool, t *Tape) {
+	product := kernels.GemmNT
+	if t.rounds() {
+		product = kernels.GemmNTBF16
+	}
 	in, out := l.Dims()
 	for k := range l.pieces {
-		InputGrad(piece(dx.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k),
-			piece(l.W.Value.RowRange, in, l.pieces, k), add)
+		dx, dy, w := piece(dx.ColRange, in, l.pieces, k), piece(dy.ColRange, out, l.pieces, k), l.weight(k)
+		product(dx.Rows, dx.Cols, w.Cols, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, add)
 	}
 }
 
@@ -169,7 +182,7 @@ func (l *Linear) InputGrad(dx, dy mat.Dense, add bool) {
 func (l *Linear) BackwardOver(dy mat.Dense, t *Tape) mat.Dense {
 	BiasGrad(l.B, dy)
 	x := l.WeightGrad(dy, t)
-	l.InputGrad(x, dy, false)
+	l.InputGrad(x, dy, false, t)
 	return x
 }
 
@@ -236,20 +249,13 @@ func BiasGrad(b *Param, dy mat.Dense) {
 	}
 }
 
-// Product writes y = x·w + bias, or adds it to y, and applies ReLU if relu is true. bias has one number per column (nil
-// = none).
-func Product(y, x, w mat.Dense, add bool, bias []float32, relu bool) {
-	kernels.GemmNNBias(y.Rows, y.Cols, w.Rows, x.Data, x.Stride, w.Data, w.Stride, y.Data, y.Stride, add, bias, relu)
-}
-
-// AddWeightGrad adds xᵀ·dy to dw.
-func AddWeightGrad(dw, x, dy mat.Dense) {
-	kernels.GemmTN(dw.Rows, dw.Cols, dy.Rows, x.Data, x.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
-}
-
-// InputGrad writes dx = dy·wᵀ, or adds it to dx.
-func InputGrad(dx, dy, w mat.Dense, add bool) {
-	kernels.GemmNT(dx.Rows, dx.Cols, w.Cols, dy.Data, dy.Stride, w.Data, w.Stride, dx.Data, dx.Stride, add)
+// addWeightGrad adds xᵀ·dy to dw. With bf16 both factors are rounded to bfloat16.
+func addWeightGrad(dw, x, dy mat.Dense, bf16 bool) {
+	product := kernels.GemmTN
+	if bf16 {
+		product = kernels.GemmTNBF16
+	}
+	product(dw.Rows, dw.Cols, dy.Rows, x.Data, x.Stride, dy.Data, dy.Stride, dw.Data, dw.Stride, true)
 }
 
 // WeightedSum writes y = S·x, or adds it to y. S is a CSR matrix of values val (nil = all 1).

@@ -126,7 +126,7 @@ func (t *Tape) fullGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	for lo := 0; lo < x.Rows; lo += most {
 		rows := block.RowRange(0, min(most, x.Rows-lo))
 		each(loop{body: spreadRows, rows: rows.Rows, width: x.Cols, y: rows, sparse: x, first: lo})
-		AddWeightGrad(dw, rows, dy.RowRange(lo, lo+rows.Rows))
+		addWeightGrad(dw, rows, dy.RowRange(lo, lo+rows.Rows), false)
 	}
 	t.Release(m)
 }

@@ -23,6 +23,7 @@ import (
 type Tape struct {
 	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
 	Nodes []int64 // global IDs of the current rows (nil = their index), keys of dropout; nn.Forward sets them
+	BF16  bool    // factors of a Linear's dense products are rounded to bfloat16
 
 	infer    bool
 	kept     []Entry
@@ -58,6 +59,9 @@ func (t *Tape) Training() bool { return t != nil && !t.infer }
 
 // Infers reports whether t is a tape for inference.
 func (t *Tape) Infers() bool { return t != nil && t.infer }
+
+// rounds reports whether factors of dense products are rounded.
+func (t *Tape) rounds() bool { return t != nil && t.BF16 }
 
 // Reset forgets what was kept and takes back all scratch memory.
 func (t *Tape) Reset() {

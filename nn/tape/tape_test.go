@@ -1,10 +1,13 @@
 package tape
 
 import (
+	"math"
 	"testing"
 
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/mat"
+	"github.com/heddle-gnn/heddle/rng"
 )
 
 // TestTapeMemory: scratch is zeroed, apart from all other scratch, and the same memory after Reset.
@@ -78,5 +81,52 @@ func TestTransposesAge(t *testing.T) {
 	tape.Reset()
 	if len(tape.patterns.of) != 1 {
 		t.Errorf("%d transposes are kept, want that of the last step", len(tape.patterns.of))
+	}
+}
+
+// TestBF16 holds that a tape of BF16 rounds the factors of a map's three products, in one piece or two, and nothing
+// else: a map and rows that are rounded before have the same output and gradients without it, except for sums' order.
+func TestBF16(t *testing.T) {
+	const rows, in, out = 90, 68, 34
+	key := rng.New(4)
+	round := func(x []float32) {
+		half := make([]uint16, len(x))
+		kernels.ToBF16(x, half)
+		kernels.FromBF16(half, x)
+	}
+	for _, pieces := range []int{1, 2} {
+		run := func(bf16, before bool) [][]float32 {
+			l, kept := NewBlockLinear("l", in, out, pieces, true, key), New()
+			kept.BF16 = bf16
+			x, y, dy, dx := mat.New(rows, in), mat.New(rows, out), mat.New(rows, out), mat.New(rows, in)
+			l.W.Grad, l.B.Grad = mat.New(l.W.Value.Rows, l.W.Value.Cols), mat.New(1, out)
+			for i := range x.Data {
+				x.Data[i] = float32(key.Fold(1).Normal(uint64(i)))
+			}
+			for i := range dy.Data {
+				dy.Data[i] = float32(key.Fold(2).Normal(uint64(i)))
+			}
+			if before {
+				round(x.Data)
+				round(dy.Data)
+				round(l.W.Value.Data)
+			}
+			l.Forward(y, x, kept)
+			l.Backward(dx, dy, kept)
+			return [][]float32{y.Data, dx.Data, l.W.Grad.Data}
+		}
+		got, want, exact := run(true, false), run(false, true), run(false, false)
+		for k := range want {
+			differs := false
+			for i, v := range want[k] {
+				if d := math.Abs(float64(got[k][i] - v)); !(d <= 1e-4) {
+					t.Fatalf("%d pieces: value %d of matrix %d is %g, must be %g", pieces, i, k, got[k][i], v)
+				}
+				differs = differs || math.Abs(float64(got[k][i]-exact[k][i])) > 1e-3
+			}
+			if !differs {
+				t.Errorf("%d pieces: matrix %d is not of rounded factors", pieces, k)
+			}
+		}
 	}
 }
