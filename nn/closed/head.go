@@ -43,10 +43,11 @@ func (h *Head) drawFrequencies(key rng.Key, lo, hi int) {
 
 // Standardise makes columns x, N×D, those that random features see.
 func (h *Head) Standardise(x mat.Dense) {
+	mean, scale := h.Mean.Value.Data, h.Scale.Value.Data
 	for i := range x.Rows {
 		row := x.Row(i)
 		for j := range row {
-			row[j] = (row[j] - h.Mean.Value.Data[j]) * h.Scale.Value.Data[j]
+			row[j] = (row[j] - mean[j]) * scale[j]
 		}
 	}
 }
@@ -57,10 +58,7 @@ func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
 	h.Standardise(x)
 	y := Times(graph.Features{Dense: x}, h.Freq.Value)
 	for i := range y.Rows {
-		row := y.Row(i)
-		for j, v := range row {
-			row[j] = float32(math.Sqrt2 * math.Cos(float64(v)+float64(h.Phase.Value.Data[j])))
-		}
+		kernels.Waves(h.Phase.Value.Data, y.Row(i))
 	}
 	return y
 }
