@@ -153,8 +153,8 @@ func (c *call) sumFixed(part *Contribution, form *Fixed, meta [][]byte, counts I
 	packed := form.Integers()
 	update := newSum(c, packed, stepGive, stepSum)
 	update.check = part.checkFixed(form)
+	update.ready = packed.ready(func(int, int, int) {})
 	c.sumUp(nil, nil, update, c.sumCounts(part, counts))
-	form.Take(packed)
 }
 
 // sumUp makes the vectors the sums over the members, and fills metas with what each of them says
@@ -204,6 +204,11 @@ func (c *call) sumUp(meta []byte, metas [][]byte, sums ...*sum) {
 		}
 	}
 	c.tasks.Wait()
+	for _, s := range sums {
+		if s.ready != nil { // what the chunk's sums stand for
+			s.put(s.lo, s.bytes(s.lo, s.hi))
+		}
+	}
 }
 
 // A vector is what the members sum, element by element.
@@ -243,22 +248,22 @@ type sum struct {
 	give, done uint8 // steps: of the parts, of the sums
 	// of the elements from at on that another member gives (nil = anything will do)
 	check  func(at int, b []byte) error
-	hide   func(to, lo, hi int) // makes elements lo, …, hi−1 ready to be sent to member `to` (nil = they are)
+	ready  func(to, lo, hi int) // makes elements lo, …, hi−1 what member `to` is to sum (nil = they are)
 	lo, hi int                  // the chunk
 	parts  []chan []byte        // frames of member q in turn, buffered for all (nil = no member, or this one)
-	ready  []chan struct{}      // closed when piece p of the chunk is the sum
+	summed []chan struct{}      // closed when piece p of the chunk is the sum
 }
 
 func newSum(c *call, v vector, give, done uint8) *sum {
 	n, width := v.shape()
 	s := &sum{call: c, vector: v, give: give, done: done, parts: make([]chan []byte, c.size)}
 	s.lo, s.hi = c.chunk(n, c.rank)
-	s.ready = make([]chan struct{}, (width*(s.hi-s.lo)+maxPayload-1)/maxPayload)
-	for p := range s.ready {
-		s.ready[p] = make(chan struct{})
+	s.summed = make([]chan struct{}, (width*(s.hi-s.lo)+maxPayload-1)/maxPayload)
+	for p := range s.summed {
+		s.summed[p] = make(chan struct{})
 	}
 	for q := range c.others {
-		s.parts[q] = make(chan []byte, len(s.ready))
+		s.parts[q] = make(chan []byte, len(s.summed))
 	}
 	return s
 }
@@ -272,15 +277,23 @@ func (s *sum) piece(p int) (lo, hi int) {
 
 // giveTo sends member q its chunk of this member's vector.
 func (s *sum) giveTo(q int) bool {
-	n, _ := s.shape()
+	n, width := s.shape()
 	lo, hi := s.chunk(n, q)
 	if lo == hi {
 		return true
 	}
-	if s.hide != nil {
-		s.hide(q, lo, hi)
+	head := s.head(s.give, width*(hi-lo))
+	s.messages.Add(1)
+	for step := maxPayload / width; lo < hi; lo += step {
+		end := min(lo+step, hi)
+		if s.ready != nil {
+			s.ready(q, lo, end)
+		}
+		if !s.sendFrame(q, s.give, head, s.bytes(lo, end)) {
+			return false
+		}
 	}
-	return s.sendBytes(q, s.give, s.bytes(lo, hi))
+	return true
 }
 
 // collect receives member q's part of the chunk. It does not wait for sumChunk, so that q is
@@ -322,7 +335,7 @@ func (s *sum) take(q int, given chan struct{}) bool {
 // sumChunk makes each piece of the chunk the sum over all members, in rank order.
 func (s *sum) sumChunk() bool {
 	frames, terms := make([][]byte, s.size), make([][]byte, s.size)
-	for p := range s.ready {
+	for p := range s.summed {
 		for q := range s.size {
 			if q == s.rank {
 				continue
@@ -335,9 +348,12 @@ func (s *sum) sumChunk() bool {
 				return false
 			}
 		}
-		lo, _ := s.piece(p)
+		lo, hi := s.piece(p)
+		if s.ready != nil {
+			s.ready(s.rank, lo, hi)
+		}
 		s.sum(lo, terms)
-		close(s.ready[p])
+		close(s.summed[p])
 		for _, frame := range frames {
 			if frame != nil {
 				s.t.Free(frame)
@@ -354,9 +370,9 @@ func (s *sum) distribute(q int) bool {
 	if s.lo < s.hi {
 		s.messages.Add(1)
 	}
-	for p := range s.ready {
+	for p := range s.summed {
 		select {
-		case <-s.ready[p]:
+		case <-s.summed[p]:
 		case <-s.ctx.Done():
 			s.stop()
 			return false

@@ -64,7 +64,7 @@ func (f countForm) value(b []byte) (v int64) {
 // not fit is cut off, as in any sum modulo 2^CountBits.
 func (c *Contribution) PackCounts(members int) Integers {
 	f := c.countForm(members)
-	x := Integers{f.bits, make([]byte, 0, f.at[len(c.Counts)]*f.bits/8)}
+	x := Integers{Bits: f.bits, B: make([]byte, 0, f.at[len(c.Counts)]*f.bits/8)}
 	var b [8]byte
 	for i, n := range c.Counts {
 		digits := f.at[i+1] - f.at[i]

@@ -9,16 +9,16 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// Fixed is the fixed-point form of an Update. It takes three steps: Agree sets the grid from the sums
-// of the members' Magnitudes, Integers are what is sent, and Take makes their sums numbers again.
-// Masks modulo 2^Bits belong in between.
+// Fixed is the fixed-point form of an Update: Agree sets the grid from the sums of the members' Magnitudes, and
+// Integers are what is summed.
 type Fixed struct {
-	c          *Contribution
-	members    int
-	magnitudes []float32
-	parts      []int       // their lengths; each is rows of a number a step
-	columns    int         // steps of each
-	step       [][]float64 // by part
+	c              *Contribution
+	members        int
+	magnitudes     []float32
+	parts          []int       // their lengths; each is rows of a number a step
+	columns        int         // steps of each
+	step           [][]float64 // by part
+	steps, inverse [][]float64 // by part: the steps of tile numbers, and what these are multiplied by
 }
 
 // MaxMembers returns how many members a sum of Contribution.Bits may have at most: with more,
@@ -169,7 +169,7 @@ func checkSum(s, least float32) error {
 // float32, which a factor makes good. With 64 bits a step is a power of two: there is space, and
 // numbers that are not too small for it keep all of their bits.
 func (g *Fixed) Agree(sums []float32) error {
-	g.step = nil
+	g.step, g.steps, g.inverse = nil, nil, nil
 	columns := len(sums) / len(g.parts)
 	for at := 0; at < len(sums); at += columns {
 		step := make([]float64, columns)
@@ -189,100 +189,97 @@ func (g *Fixed) Agree(sums []float32) error {
 				step[j] = float64(s) * (1 + 0x1p-23) / float64(uint64(1)<<(g.c.Bits-1)-1-uint64(g.members))
 			}
 		}
-		g.step = append(g.step, step)
-	}
-	return nil
-}
-
-// Integers returns the Update as multiples of the steps, rounded half to even. Integers of 32 bits take the memory of
-// the Update, which has no numbers until Take. Residual, if there is one, becomes what rounding left out. With
-// 4 bits each byte has two numbers, the first plus 16 times the second: no sum of the first reaches the second.
-func (g *Fixed) Integers() Integers {
-	if g.c.Bits == 4 {
-		return g.pairs()
-	}
-	x, residual, bits := g.c.Update, g.c.Residual, g.c.Bits
-	all := Integers{bits, FloatBytes(x)}
-	if bits != 32 {
-		all = NewIntegers(bits, len(x))
-	}
-	b := all.B
-	for k, n := range g.parts {
-		steps := slices.Repeat(g.step[k], g.tile(n)/g.columns)
+		steps := slices.Repeat(step, g.tile(g.parts[len(g.step)])/columns)
 		inverse := make([]float64, len(steps))
 		for j, s := range steps {
 			if s > 0 {
 				inverse[j] = 1 / s
 			}
 		}
-		for at := 0; at < n; at += len(steps) {
-			row := x[at:min(at+len(steps), n)]
-			if residual != nil {
-				for j, v := range row {
-					z := math.RoundToEven(float64(v) * inverse[j])
-					residual[at+j] = float32(float64(v) - float64(z*steps[j]))
-				}
-			}
-			encode(bits, row, inverse, b[at*bits/8:])
-		}
-		x, b = x[n:], b[n*bits/8:]
-		if residual != nil {
-			residual = residual[n:]
-		}
+		g.step, g.steps, g.inverse = append(g.step, step), append(g.steps, steps), append(g.inverse, inverse)
 	}
-	return all
+	return nil
 }
 
-// pairs is Integers of 4 bits. What is beyond a member's reach stays in its residual.
-func (g *Fixed) pairs() Integers {
-	x, reach := g.c.Update, g.reach()
-	all := NewIntegers(8, (len(x)+1)/2)
-	at := 0
+// Integers returns the Update as multiples of the steps, rounded half to even. A sum computes them when they are to be
+// sent, and writes to the Update what their sums stand for. Integers of 32 bits take its memory. Residual, if there is
+// one, becomes what rounding left out. With 4 bits each byte has two numbers, the first plus 16 times the second: no sum
+// of the first reaches the second.
+func (g *Fixed) Integers() Integers {
+	n, bits := len(g.c.Update), g.c.Bits
+	if bits == 4 {
+		n, bits = (n+1)/2, 8
+	}
+	if bits == 32 {
+		return Integers{bits, FloatBytes(g.c.Update), g}
+	}
+	return Integers{bits, make([]byte, n*bits/8), g}
+}
+
+// each calls do for numbers lo, …, hi−1 of the Update in turn, some at a time, with their steps.
+func (g *Fixed) each(lo, hi int, do func(lo, hi int, steps, inverse []float64)) {
+	first := 0
 	for k, n := range g.parts {
-		step, inverse := g.step[k][0], 0.0
-		if step > 0 {
-			inverse = 1 / step
+		for at := max(lo, first); at < min(hi, first+n); {
+			j := (at - first) % len(g.steps[k])
+			end := min(hi, first+n, at+len(g.steps[k])-j)
+			do(at, end, g.steps[k][j:], g.inverse[k][j:])
+			at = end
 		}
-		for range n {
-			z := min(max(math.RoundToEven(float64(x[at])*inverse), -reach), reach)
-			g.c.Residual[at] = float32(float64(x[at]) - float64(z*step))
-			all.B[at/2] += byte(int8(z) << (at % 2 * 4))
-			at++
-		}
-	}
-	return all
-}
-
-// takePairs is Take of 4 bits.
-func (g *Fixed) takePairs(sums Integers) {
-	at := 0
-	for k, n := range g.parts {
-		for range n {
-			pair := int8(sums.B[at/2])
-			z := pair << 4 >> 4
-			if at%2 == 1 {
-				z = (pair - z) >> 4
-			}
-			g.c.Update[at] = float32(float64(z) * g.step[k][0])
-			at++
-		}
+		first += n
 	}
 }
 
-// Take makes the Update what sums of Integers stand for.
-func (g *Fixed) Take(sums Integers) {
-	if g.c.Bits == 4 {
-		g.takePairs(sums)
+// encode writes integers lo, …, hi−1 to b, which may be in their place in the Update.
+func (g *Fixed) encode(lo, hi int, b []byte) {
+	x, residual, bits := g.c.Update, g.c.Residual, g.c.Bits
+	if bits == 4 {
+		g.encodePairs(lo, hi, b)
 		return
 	}
-	x, b, width := g.c.Update, sums.B, sums.Bits/8
-	for k, n := range g.parts {
-		steps := slices.Repeat(g.step[k], g.tile(n)/g.columns)
-		for at := 0; at < n; at += len(steps) {
-			decode(sums.Bits, b[at*width:], steps, x[at:min(at+len(steps), n)])
+	g.each(lo, hi, func(at, end int, steps, inverse []float64) {
+		if residual != nil {
+			for j, v := range x[at:end] {
+				z := math.RoundToEven(float64(v) * inverse[j])
+				residual[at+j] = float32(float64(v) - float64(z*steps[j]))
+			}
 		}
-		x, b = x[n:], b[n*width:]
+		encode(bits, x[at:end], inverse, b[(at-lo)*bits/8:])
+	})
+}
+
+// encodePairs is encode of 4 bits. What is beyond a member's reach stays in its residual.
+func (g *Fixed) encodePairs(lo, hi int, b []byte) {
+	x, reach := g.c.Update, g.reach()
+	clear(b)
+	g.each(2*lo, min(2*hi, len(x)), func(at, end int, steps, inverse []float64) {
+		for j, v := range x[at:end] {
+			z := min(max(math.RoundToEven(float64(v)*inverse[j]), -reach), reach)
+			g.c.Residual[at+j] = float32(float64(v) - float64(z*steps[j]))
+			b[(at+j)/2-lo] += byte(int8(z) << ((at + j) % 2 * 4))
+		}
+	})
+}
+
+// decode writes to the Update what b, sums of integers from lo on, stand for.
+func (g *Fixed) decode(lo int, b []byte) {
+	x, width := g.c.Update, g.c.Bits/8
+	if g.c.Bits == 4 {
+		g.each(2*lo, min(2*(lo+len(b)), len(x)), func(at, end int, steps, _ []float64) {
+			for j := range x[at:end] {
+				pair := int8(b[(at+j)/2-lo])
+				z := pair << 4 >> 4
+				if (at+j)%2 == 1 {
+					z = (pair - z) >> 4
+				}
+				x[at+j] = float32(float64(z) * steps[j])
+			}
+		})
+		return
 	}
+	g.each(lo, lo+len(b)/width, func(at, end int, steps, _ []float64) {
+		decode(g.c.Bits, b[(at-lo)*width:], steps, x[at:end])
+	})
 }
 
 // even, added to a float64 below 2⁵¹ and taken away, leaves the nearest integer, ties to even: the sum has a

@@ -11,10 +11,11 @@ import (
 type Integers struct {
 	Bits int // 8, 16, 32 or 64
 	B    []byte
+	form *Fixed // of the Update whose integers they become and whose numbers their sums are (nil = they are numbers)
 }
 
 // NewIntegers returns n zeros of that many bits.
-func NewIntegers(bits, n int) Integers { return Integers{bits, make([]byte, n*bits/8)} }
+func NewIntegers(bits, n int) Integers { return Integers{Bits: bits, B: make([]byte, n*bits/8)} }
 
 // Add adds y, packed integers of as many bits, to the first ones of x.
 func (x Integers) Add(y []byte) { kernels.AddIntegers(x.Bits, y, x.B[:len(y)]) }
@@ -24,11 +25,17 @@ func (x Integers) Sub(y []byte) { kernels.SubIntegers(x.Bits, y, x.B[:len(y)]) }
 
 func (x Integers) shape() (n, width int)   { return len(x.B) / (x.Bits / 8), x.Bits / 8 }
 func (x Integers) bytes(lo, hi int) []byte { return x.B[lo*x.Bits/8 : hi*x.Bits/8] }
-func (x Integers) put(lo int, b []byte)    { copy(x.B[lo*x.Bits/8:], b) }
+func (x Integers) put(lo int, b []byte) {
+	if x.form != nil {
+		x.form.decode(lo, b)
+		return
+	}
+	copy(x.B[lo*x.Bits/8:], b)
+}
 func (x Integers) sum(lo int, terms [][]byte) {
 	for _, b := range terms {
 		if b != nil {
-			Integers{x.Bits, x.B[lo*x.Bits/8:]}.Add(b)
+			Integers{Bits: x.Bits, B: x.B[lo*x.Bits/8:]}.Add(b)
 		}
 	}
 }
@@ -37,7 +44,7 @@ func (x Integers) sum(lo int, terms [][]byte) {
 // element by element; every member sends meta to each of the others by Control. The
 // lengths must agree between members. It is the transport of sums whose terms are masked: hide is called
 // once for numbers lo, …, hi−1 of vector k before they are sent to member `to`, which sums them, by several
-// goroutines at once. So some parts are masked while others are on their way.
+// goroutines at once. These are few enough for a core's cache, and other ones are on their way meanwhile.
 func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide func(k, to, lo, hi int),
 	vectors ...Integers) (Reduced, error) {
 	if len(meta) > MaxMeta || len(vectors) > 2 {
@@ -59,11 +66,31 @@ func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide 
 			c.path = 2
 		}
 		s := newSum(c, v, []uint8{stepGive, stepGiveCount}[k], []uint8{stepSum, stepSumCount}[k])
-		s.hide = func(to, lo, hi int) { hide(k, to, lo, hi) }
+		s.ready = v.ready(func(to, lo, hi int) {
+			if to != g.rank {
+				hide(k, to, lo, hi)
+			}
+		})
 		sums = append(sums, s)
 	}
 	if g.size > 1 {
 		c.sumUp(meta, r.Meta, sums...)
 	}
 	return r, c.end()
+}
+
+// atHand is how many bytes of integers are computed and hidden before the next.
+const atHand = 32 << 10
+
+// ready returns what sum.ready is: it computes integers and then hides them.
+func (x Integers) ready(hide func(to, lo, hi int)) func(to, lo, hi int) {
+	return func(to, lo, hi int) {
+		for step := atHand / (x.Bits / 8); lo < hi; lo += step {
+			end := min(lo+step, hi)
+			if x.form != nil {
+				x.form.encode(lo, end, x.bytes(lo, end))
+			}
+			hide(to, lo, end)
+		}
+	}
 }

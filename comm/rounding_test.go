@@ -80,7 +80,7 @@ func TestResidualOfZeros(t *testing.T) {
 	if err := form.Agree([]float32{2}); err != nil {
 		t.Fatal(err)
 	}
-	form.Integers()
+	form.encode(0, len(x), form.Integers().B)
 	for i, v := range residual[:2] {
 		if math.Float32bits(v) != 0 {
 			t.Errorf("residual[%d] must be 0 (got %g)", i, v)
@@ -112,7 +112,9 @@ func BenchmarkFixed(b *testing.B) {
 				if err := form.Agree(most); err != nil {
 					b.Fatal(err)
 				}
-				form.Take(form.Integers())
+				v := form.Integers()
+				form.encode(0, len(x), v.B)
+				form.decode(0, v.B)
 			}
 		})
 	}

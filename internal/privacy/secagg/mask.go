@@ -47,24 +47,17 @@ func pairMasks(pairs []pair, label string) (all []mask) {
 	return all
 }
 
-// block is the number of bytes to which all masks are added before the next: they fit in the first-level cache, so that
-// a vector is read from memory once for any number of masks.
-const block = 16 << 10
-
 // cover adds the masks to numbers lo, …, hi−1 of v, which member `to` sums. The mask shared with that member is left
 // out: it could subtract it, so its own part, which stays with it, needs none either.
 func cover(masks []mask, v comm.Integers, to, lo, hi int) {
 	lo, hi = lo*v.Bits/8, hi*v.Bits/8
-	for at := lo; at < hi; at += block {
-		b := v.B[at:min(at+block, hi)]
-		for _, m := range masks {
-			switch {
-			case m.with == to:
-			case m.first:
-				m.Add(v.Bits, at, b)
-			default:
-				m.Sub(v.Bits, at, b)
-			}
+	for _, m := range masks {
+		switch {
+		case m.with == to:
+		case m.first:
+			m.Add(v.Bits, lo, v.B[lo:hi])
+		default:
+			m.Sub(v.Bits, lo, v.B[lo:hi])
 		}
 	}
 }

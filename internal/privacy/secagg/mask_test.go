@@ -19,7 +19,7 @@ func TestCoverInParts(t *testing.T) {
 	pairs := []pair{{with: 1, secret: bytes.Repeat([]byte{1}, 32), first: true},
 		{with: 2, secret: bytes.Repeat([]byte{2}, 32)}, {with: 3, secret: bytes.Repeat([]byte{3}, 32), first: true}}
 	for _, bits := range []int{8, 16, 32, 64} {
-		n := (2*block + 24) / (bits / 8)
+		n := (16<<10 + 24) / (bits / 8)
 		want := comm.NewIntegers(bits, n)
 		for _, p := range pairs[:2] {
 			key, err := hkdf.Expand(sha256.New, p.secret, label, 32)

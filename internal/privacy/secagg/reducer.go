@@ -104,11 +104,9 @@ func (r *Reducer) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	if err := form.Agree(narrow(magnitudes)); err != nil {
 		return comm.Reduced{}, r.group.Refuse(ctx, fmt.Errorf("%v: %w", c.ID, err))
 	}
-	update := form.Integers()
-	if _, err := r.sum(ctx, c, "numbers", nil, update, counts); err != nil {
+	if _, err := r.sum(ctx, c, "numbers", nil, form.Integers(), counts); err != nil {
 		return comm.Reduced{}, err
 	}
-	form.Take(update)
 	c.TakeCounts(counts, size)
 	reduced.Error = form.Error()
 	return reduced, r.checked(ctx, c, check, reduced.Error)
