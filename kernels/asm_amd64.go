@@ -242,3 +242,9 @@ func toFixed8AVX2(x []float32, up []float64, b []byte)
 
 //go:noescape
 func fixed8AVX2(b []byte, steps []float64, x []float32)
+
+//go:noescape
+func toFixed16AVX512(x []float32, up []float64, b []byte)
+
+//go:noescape
+func fixed16AVX512(b []byte, steps []float64, x []float32)

@@ -46,3 +46,15 @@ func fixedAVX2(b []byte, steps []float64, x []float32) {
 	fixed8AVX2(b, steps, x[:n])
 	fixedGeneric(b[4*n:], steps[n:], x[n:])
 }
+
+func toFixedAVX512(x []float32, up []float64, b []byte) {
+	n := len(x) &^ 15
+	toFixed16AVX512(x[:n], up, b)
+	toFixedGeneric(x[n:], up[n:], b[4*n:])
+}
+
+func fixedAVX512(b []byte, steps []float64, x []float32) {
+	n := len(x) &^ 15
+	fixed16AVX512(b, steps, x[:n])
+	fixedGeneric(b[4*n:], steps[n:], x[n:])
+}

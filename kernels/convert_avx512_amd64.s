@@ -189,3 +189,75 @@ tail:
 	JLE   done
 	MASK
 	JMP   next
+
+// The lower halves of 16 integers of 64 bits in two registers.
+DATA lower<>+0(SB)/8, $0x0000000200000000
+DATA lower<>+8(SB)/8, $0x0000000600000004
+DATA lower<>+16(SB)/8, $0x0000000a00000008
+DATA lower<>+24(SB)/8, $0x0000000e0000000c
+DATA lower<>+32(SB)/8, $0x0000001200000010
+DATA lower<>+40(SB)/8, $0x0000001600000014
+DATA lower<>+48(SB)/8, $0x0000001a00000018
+DATA lower<>+56(SB)/8, $0x0000001e0000001c
+GLOBL lower<>(SB), RODATA|NOPTR, $64
+
+// Of slices whose length is a multiple of 16. What is left is done in Go.
+
+// func toFixed16AVX512(x []float32, up []float64, b []byte)
+TEXT ·toFixed16AVX512(SB), NOSPLIT, $0-72
+	MOVQ x_base+0(FP), SI
+	MOVQ x_len+8(FP), CX
+	MOVQ up_base+24(FP), DX
+	MOVQ b_base+48(FP), DI
+	MOVQ $0x4338000000000000, AX // 0x1.8p52
+	VPBROADCASTQ AX, Z10
+	VMOVDQU64 lower<>(SB), Z11
+	TESTQ CX, CX
+	JZ    done
+
+each:
+	VCVTPS2PD (SI), Z1
+	VCVTPS2PD 32(SI), Z2
+	VMULPD (DX), Z1, Z1
+	VMULPD 64(DX), Z2, Z2
+	VADDPD Z10, Z1, Z1
+	VADDPD Z10, Z2, Z2
+	VPERMT2D Z2, Z11, Z1
+	VMOVDQU64 Z1, (DI)
+	ADDQ $64, SI
+	ADDQ $128, DX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ  each
+
+done:
+	VZEROUPPER
+	RET
+
+// func fixed16AVX512(b []byte, steps []float64, x []float32)
+TEXT ·fixed16AVX512(SB), NOSPLIT, $0-72
+	MOVQ b_base+0(FP), SI
+	MOVQ steps_base+24(FP), DX
+	MOVQ x_base+48(FP), DI
+	MOVQ x_len+56(FP), CX
+	TESTQ CX, CX
+	JZ    done
+
+each:
+	VCVTDQ2PD (SI), Z1
+	VCVTDQ2PD 32(SI), Z2
+	VMULPD (DX), Z1, Z1
+	VMULPD 64(DX), Z2, Z2
+	VCVTPD2PS Z1, Y1
+	VCVTPD2PS Z2, Y2
+	VMOVUPS Y1, (DI)
+	VMOVUPS Y2, 32(DI)
+	ADDQ $64, SI
+	ADDQ $128, DX
+	ADDQ $64, DI
+	SUBQ $16, CX
+	JNZ  each
+
+done:
+	VZEROUPPER
+	RET

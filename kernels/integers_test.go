@@ -93,3 +93,12 @@ func TestFixed(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkFixed(b *testing.B) {
+	x, steps, y := make([]float32, 256), make([]float64, 256), make([]byte, 1024)
+	b.SetBytes(1024)
+	for b.Loop() {
+		ToFixed(x, steps, y)
+		Fixed(y, steps, x)
+	}
+}

@@ -107,8 +107,8 @@ var avx512 = &set{
 	maxAbs:   maxAbsAVX512,
 	toInt8:   toInt8AVX512,
 	fromInt8: fromInt8AVX512,
-	toFixed:  toFixedAVX2,
-	fixed:    fixedAVX2,
+	toFixed:  toFixedAVX512,
+	fixed:    fixedAVX512,
 
 	sum:        sumAVX512,
 	sumSquares: sumSquaresAVX512,
