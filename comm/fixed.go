@@ -203,8 +203,8 @@ func (g *Fixed) Agree(sums []float32) error {
 
 // Integers returns the Update as multiples of the steps, rounded half to even. A sum computes them when they are to be
 // sent, and writes to the Update what their sums stand for. Integers of 32 bits take its memory. Residual, if there is
-// one, becomes what rounding left out. With 4 bits each byte has two numbers, the first plus 16 times the second: no sum
-// of the first reaches the second.
+// one, becomes what rounding left out. With 4 bits each byte has two numbers, the first plus 16 times the second: no
+// sum of the first reaches the second.
 func (g *Fixed) Integers() Integers {
 	n, bits := len(g.c.Update), g.c.Bits
 	if bits == 4 {
