@@ -20,9 +20,6 @@ func NewIntegers(bits, n int) Integers { return Integers{Bits: bits, B: make([]b
 // Add adds y, packed integers of as many bits, to the first ones of x.
 func (x Integers) Add(y []byte) { kernels.AddIntegers(x.Bits, y, x.B[:len(y)]) }
 
-// Sub subtracts y, packed integers of as many bits, from the first ones of x.
-func (x Integers) Sub(y []byte) { kernels.SubIntegers(x.Bits, y, x.B[:len(y)]) }
-
 func (x Integers) shape() (n, width int)   { return len(x.B) / (x.Bits / 8), x.Bits / 8 }
 func (x Integers) bytes(lo, hi int) []byte { return x.B[lo*x.Bits/8 : hi*x.Bits/8] }
 func (x Integers) put(lo int, b []byte) {

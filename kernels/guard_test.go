@@ -73,7 +73,7 @@ func TestWalls(t *testing.T) {
 				steps := make([]float64, n)
 				ToFixed(x, steps, onto)
 				Fixed(onto, steps, x)
-				SubIntegers(32, whole, onto)
+				integers(32, whole, onto, true)
 				NewKeystream([32]byte{}).Add(32, 4*(n%5), onto)
 				Axpy(2, x, y)
 				Dot(x, y)

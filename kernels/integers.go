@@ -8,9 +8,6 @@ import (
 // AddIntegers computes y += x modulo 2^bits: packed little-endian integers of 8, 16, 32 or 64 bits.
 func AddIntegers(bits int, x, y []byte) { integers(bits, x, y, false) }
 
-// SubIntegers computes y -= x modulo 2^bits: packed little-endian integers of 8, 16, 32 or 64 bits.
-func SubIntegers(bits int, x, y []byte) { integers(bits, x, y, true) }
-
 func integers(bits int, x, y []byte, minus bool) {
 	if bits != 8 && bits != 16 && bits != 32 && bits != 64 || len(x)%(bits/8) != 0 {
 		panic(fmt.Sprintf("kernels: integers must have 8, 16, 32 or 64 bits and be whole (got %d bits, %d bytes)", bits,

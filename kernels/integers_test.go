@@ -24,7 +24,7 @@ func TestIntegers(t *testing.T) {
 				for _, minus := range []bool{false, true} {
 					room := slices.Concat([]byte{42}, y, []byte{42})
 					if minus {
-						SubIntegers(bits, x, room[1:len(room)-1])
+						integers(bits, x, room[1:len(room)-1], true)
 					} else {
 						AddIntegers(bits, x, room[1:len(room)-1])
 					}

@@ -254,7 +254,7 @@ func add(x comm.Integers, all map[uint64]share, list []uint64) {
 	for _, tag := range list {
 		s := all[tag]
 		if s.seed {
-			x.Add(stream(s.payload, len(x.B)))
+			stream(s.payload).Add(x.Bits, 0, x.B)
 		} else {
 			x.Add(s.payload)
 		}

@@ -61,11 +61,12 @@ func (s *Collector) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (
 	hash := sha256.New()
 	for _, tag := range list {
 		at := shares[tag]
-		if nodes := s.intake.owned(at.token); at.seed {
-			b.spread(e, nodes, stream(at.payload, 8*x.Cols*len(nodes)))
-		} else {
-			b.spread(e, nodes, at.payload)
+		nodes, rows := s.intake.owned(at.token), at.payload
+		if at.seed {
+			rows = make([]byte, 8*x.Cols*len(nodes))
+			stream(at.payload).Add(64, 0, rows)
 		}
+		b.spread(e, nodes, rows)
 		hash.Write(binary.LittleEndian.AppendUint64(nil, tag))
 	}
 	e.list = binary.LittleEndian.Uint32(hash.Sum(nil))

@@ -1,14 +1,13 @@
 package leaf
 
 import (
-	"crypto/aes"
-	"crypto/cipher"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/kernels"
 )
 
 // integer returns v as a multiple of Step. A float32 times 2³² is exact as a float64.
@@ -106,7 +105,7 @@ func (a Agreement) split(x comm.Integers, t Token, exchange uint32, draw func([]
 		if err := draw(seed); err != nil {
 			return nil, err
 		}
-		x.Sub(stream(seed, len(x.B)))
+		stream(seed).Sub(x.Bits, 0, x.B)
 		one.site, one.seed, one.payload = q, true, seed
 		all[q] = one.encode()
 	}
@@ -115,16 +114,8 @@ func (a Agreement) split(x comm.Integers, t Token, exchange uint32, draw func([]
 	return all, nil
 }
 
-// stream returns the first n bytes that follow from a seed: AES-256 in counter mode. A seed is used once.
-func stream(seed []byte, n int) []byte {
-	c, err := aes.NewCipher(seed)
-	if err != nil {
-		panic("leaf: " + err.Error()) // only of lengths
-	}
-	b := make([]byte, n)
-	cipher.NewCTR(c, make([]byte, aes.BlockSize)).XORKeyStream(b, b)
-	return b
-}
+// stream returns the numbers that follow from a seed: AES-256 in counter mode. A seed is used once.
+func stream(seed []byte) *kernels.Keystream { return kernels.NewKeystream([SeedLen]byte(seed)) }
 
 // SentBytes returns what a leaf sends in a sum of that many numbers: m headers, the numbers, m−1 seeds.
 func (a Agreement) SentBytes(numbers int) int64 {
