@@ -108,9 +108,9 @@ func sameBits(x, y []float32) bool {
 	return slices.EqualFunc(x, y, func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) })
 }
 
-// TestMaskedIsUnmasked: the masks cancel to the last bit, for few members and for as many as there may be.
+// TestMaskedIsUnmasked: the masks cancel to the last bit, for few members and for many.
 func TestMaskedIsUnmasked(t *testing.T) {
-	for _, size := range []int{2, 3, 4, 5, 6, 7, 8, 13, 32, MostMembers} {
+	for _, size := range []int{2, 3, 4, 5, 8, 13, 32} {
 		if testing.Short() && size > 5 {
 			continue
 		}
@@ -118,7 +118,7 @@ func TestMaskedIsUnmasked(t *testing.T) {
 	}
 }
 
-// TestMaskedIsUnmaskedForAll: so it is for each number of members.
+// TestMaskedIsUnmaskedForAll: so it is for each number of members that there may be.
 func TestMaskedIsUnmaskedForAll(t *testing.T) {
 	testenv.OnlyLong(t)
 	for size := 2; size <= MostMembers; size++ {
