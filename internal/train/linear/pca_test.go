@@ -282,7 +282,7 @@ func TestComponentsRefuse(t *testing.T) {
 	}
 }
 
-// TestCoraComponents is the same on real words.
+// TestCoraComponents is the same on real words. The long form computes the best that any components capture anew.
 func TestCoraComponents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
@@ -292,7 +292,12 @@ func TestCoraComponents(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := g.X.Sparse.Dense()
-	best := optimal(x, 64)
+	best := 1047.4204075564933
+	if testenv.LongForm(t) {
+		if now := optimal(x, 64); math.Abs(now-best) > 1e-9*best {
+			t.Errorf("the best components capture %v, must be %v", now, best)
+		}
+	}
 	for passes, share := range []float64{1: 0.80, 2: 0.93, 3: 0.965} {
 		if passes == 0 {
 			continue
