@@ -29,6 +29,9 @@ func TestRealGraphs(t *testing.T) {
 		{"facebook-pages", func(*Config) {}, 0.94, 20},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			if test.name == "facebook-pages" { // has 22,470 nodes
+				testenv.OnlyLong(t)
+			}
 			g, err := dataset.Read(testenv.DataDir(t, test.name), 0)
 			if err != nil {
 				t.Fatal(err)

@@ -177,6 +177,9 @@ func TestNoFalseAlarm(t *testing.T) {
 	}
 	every := testenv.LongForm(t)
 	for k, name := range []string{"cora", "amazon-photo", "chameleon-filtered", "tolokers"} {
+		if name == "amazon-photo" && !every {
+			continue // its features are words, as Cora's
+		}
 		g, err := dataset.Read(testenv.DataDir(t, name), 0)
 		if err != nil {
 			t.Fatal(err)
