@@ -38,7 +38,7 @@ func within(t *testing.T, what string, got, want, tol float64) {
 	}
 }
 
-// TestCurvesDoNotDependOnTheNumberOfWorkers trains for 50 epochs with 1, 2 and 4 workers: losses, validation losses and
+// TestCurvesDoNotDependOnTheNumberOfWorkers trains for 30 epochs with 1, 2 and 4 workers: losses, validation losses and
 // the tests of the best state agree.
 func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 	dense := toy(rng.New(2), 120, 9)
@@ -98,7 +98,7 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			c := Defaults(all[k.model])
-			c.Rounds, c.EvalEvery = 50, 5
+			c.Rounds, c.EvalEvery = 30, 5
 			if testing.Short() { // for the race detector, which learns nothing from more epochs
 				c.Rounds = 10
 			}
