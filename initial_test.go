@@ -69,7 +69,7 @@ func TestInit(t *testing.T) {
 		sum, count := nn.Loss(mat.Dense{}, logits.Logits.Select(rows), g.Labels.Select(rows), nil)
 		next, init := again(t, p, old)
 		var first *Result
-		for peers := 2; peers <= 4; peers++ {
+		for _, peers := range []int{2, 4} {
 			r := run(next, init, peers)
 			if first == nil {
 				first = r

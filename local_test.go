@@ -101,7 +101,7 @@ func TestManySites(t *testing.T) {
 // TestLast: a run whose rounds are ended after round 5 is the one of a plan with as many rounds, to the bit, also if it
 // was interrupted before.
 func TestLast(t *testing.T) {
-	g := dataset.Sites(dataset.SitesConfig{Nodes: 2000, Sites: 3}, rng.New(1))
+	g := dataset.Sites(dataset.SitesConfig{Nodes: 1400, Sites: 3}, rng.New(1))
 	const rounds = 6
 	for _, c := range []struct{ method, model string }{
 		{plan.LayerWise, "sage"}, {plan.FullBatch, "gcn"}, {plan.MiniBatch, "sage"}, {plan.ClassMeans, ""},

@@ -52,6 +52,9 @@ func TestNormByFeatures(t *testing.T) {
 			"method: layer-wise\nrounds: 2", "method: mini-batch\nrounds: 2",
 			"method: layer-wise\ntask: links\nrounds: 2", "method: full-batch\ntask: links\nrounds: 2"} {
 			for _, peers := range []int{1, 3} {
+				if peers == 1 && c.name != "counts" && c.name != "one below 0" {
+					continue // the others are to show that sites agree
+				}
 				p := read(t, settings+"\ntransport: memory\npolicy: contiguous")
 				p.Peers = peers
 				shards, err := Split(c.g, p)
