@@ -152,6 +152,7 @@ type Output struct {
 	Runs   []RunOfAll // of --seeds, the written one among them
 	Stdout io.Writer  // standard output
 	Pages  Pages      // nil = neither HTML nor Parquet
+	Again  bool       // the files of nodes are written
 }
 
 // Bind adds the flags of the files besides the directory.
@@ -229,15 +230,12 @@ func (out Output) Write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 		err = errors.Join(err, WriteFile(out.Stdout, out.report(),
 			func(w io.Writer) error { return out.Pages.WriteRun(w, page) }))
 	}
-	if err != nil {
-		return err
-	}
-	if err := out.writePredictions(o, shards); err != nil {
-		return err
+	if err == nil && !out.Again {
+		err = out.writePredictions(o, shards)
 	}
 	for _, path := range []string{filepath.Join(out.Dir, "result.json"), out.JSON} {
-		if path != "" {
-			err = errors.Join(err, WriteJSON(out.Stdout, path, r))
+		if path != "" && err == nil {
+			err = WriteJSON(out.Stdout, path, r)
 		}
 	}
 	return err

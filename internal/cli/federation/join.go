@@ -191,7 +191,8 @@ func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err
 		}
 		return cli.Explain(err, s.Site.State, record)
 	}
-	if err := write(s.out, o); err != nil { // again, with the figures of the whole run
+	s.out.Again = true // now with the figures of the whole run; OnModel has written the same predictions
+	if err := write(s.out, o); err != nil {
 		return err
 	}
 	s.out.Runs = cli.Joined(o)
