@@ -62,9 +62,9 @@ const rowsAtOnce = 8192
 
 // rows returns the columns of the given nodes and, behind them, the random features of head, if it has any.
 func (s *sight) rows(nodes []int32, head *closed.Head) mat.Dense {
-	all := []graph.Features{{Dense: s.columns.Select(nodes)}}
-	if s.model.Closed.Own != nil && s.columns.Cols >= s.before {
-		kept := all[0].Dense
+	kept := s.columns.Select(nodes)
+	all := []graph.Features{{Dense: kept}}
+	if s.model.Closed.Own != nil {
 		own := s.model.Closed.OwnColumns(s.model.Encoder.Input(s.raw.Select(nodes)))
 		all = []graph.Features{{Dense: kept.ColRange(0, s.before)}, {Dense: own}}
 		if kept.Cols > s.before {
@@ -138,6 +138,7 @@ func (v *seenRound) Aggregate(x mat.Dense, what string) (z mat.Dense, err error)
 			return z, err
 		}
 	}
+	t.shard.Forget() // rows take the place of the file, which is read again when they are sent
 	z, err = s.hop.Aggregate(v.ctx, x, what)
 	if err == nil && t.Beyond != nil {
 		err = t.beyond(v.ctx, s, x, z, what)

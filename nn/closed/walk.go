@@ -82,18 +82,17 @@ func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense,
 			x = add(x)
 		}
 	}
-	hops := spec.HopsOf(r)
-	for k := range hops + 1 {
-		keep := spec.AllHops || k == hops
+	for k := range spec.HopsOf(r) + 1 {
 		if k > 0 {
 			if z, err = v.Aggregate(z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
 				return err
 			}
-			if keep {
-				z = add(z)
+			own = z
+		}
+		if spec.AllHops || k == spec.HopsOf(r) {
+			if own = add(own); k > 0 || !spec.OwnExact { // else others than the kept ones are aggregated
+				z = own
 			}
-		} else if keep {
-			add(own)
 		}
 	}
 	if r == 0 && spec.Degree {
