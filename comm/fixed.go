@@ -125,7 +125,7 @@ func magnitude(v float32) uint32 { return math.Float32bits(v) &^ (1 << 31) }
 
 // tile returns how many of a part's n numbers the loops take at once: rows of a number a step, as many as
 // there are in some hundreds.
-func (g *Fixed) tile(n int) int { return (min(n, 256) + g.columns - 1) / g.columns * g.columns }
+func (g *Fixed) tile(n int) int { return (min(n, 512) + g.columns - 1) / g.columns * g.columns }
 
 // stepOf returns whose step, of all, number i of the Update has.
 func (g *Fixed) stepOf(i int) int {
@@ -170,7 +170,7 @@ func checkSum(s, least float32) error {
 // numbers that are not too small for it keep all of their bits.
 func (g *Fixed) Agree(sums []float32) error {
 	g.step, g.steps, g.inverse = nil, nil, nil
-	columns := len(sums) / len(g.parts)
+	columns := g.columns
 	for at := 0; at < len(sums); at += columns {
 		step := make([]float64, columns)
 		for j, s := range sums[at : at+columns] {
@@ -189,14 +189,14 @@ func (g *Fixed) Agree(sums []float32) error {
 				step[j] = float64(s) * (1 + 0x1p-23) / float64(uint64(1)<<(g.c.Bits-1)-1-uint64(g.members))
 			}
 		}
-		steps := slices.Repeat(step, g.tile(g.parts[len(g.step)])/columns)
-		inverse := make([]float64, len(steps))
-		for j, s := range steps {
+		inverse, times := make([]float64, columns), g.tile(g.parts[len(g.step)])/columns
+		for j, s := range step {
 			if s > 0 {
 				inverse[j] = 1 / s
 			}
 		}
-		g.step, g.steps, g.inverse = append(g.step, step), append(g.steps, steps), append(g.inverse, inverse)
+		g.step, g.steps = append(g.step, step), append(g.steps, slices.Repeat(step, times))
+		g.inverse = append(g.inverse, slices.Repeat(inverse, times))
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (g *Group) SumIntegers(ctx context.Context, id ReduceID, meta []byte, hide 
 }
 
 // atHand is how many bytes of integers are computed and hidden before the next.
-const atHand = 32 << 10
+const atHand = 16 << 10
 
 // ready returns what sum.ready is: it computes integers and then hides them.
 func (x Integers) ready(hide func(to, lo, hi int)) func(to, lo, hi int) {

@@ -10,19 +10,19 @@ import (
 // A Keystream is the bytes of AES-256 in counter mode from a counter of 0. They are read as integers, which are added
 // to others or subtracted. Several goroutines may use it at once.
 type Keystream struct {
-	cipher cipher.Block
-	rounds [15][aes.BlockSize]byte // keys of the rounds, in sets whose loop needs them
+	rounds [15][aes.BlockSize]byte // keys of the rounds
+	cipher cipher.Block            // instead of them, unless the set has a loop of its own for this processor
 }
 
 // NewKeystream returns the stream of a key. A key may have one stream only.
 func NewKeystream(key [32]byte) *Keystream {
-	c, err := aes.NewCipher(key[:])
-	if err != nil {
-		panic("kernels: " + err.Error()) // only of lengths
+	k := &Keystream{}
+	if active.expandKey != nil && active.expandKey(&key, &k.rounds) {
+		return k
 	}
-	k := &Keystream{cipher: c}
-	if active.expandKey != nil {
-		active.expandKey(&key, &k.rounds)
+	var err error
+	if k.cipher, err = aes.NewCipher(key[:]); err != nil {
+		panic("kernels: " + err.Error()) // only of lengths
 	}
 	return k
 }
@@ -40,8 +40,10 @@ func (k *Keystream) apply(bits, at int, y []byte, minus bool) {
 			bits, len(y), at))
 	}
 	writes(y)
-	if active.keystream == nil || !active.keystream(k, bits, at, y, minus) {
+	if k.cipher != nil {
 		k.plain(bits, at, y, minus)
+	} else {
+		active.keystream(k, bits, at, y, minus)
 	}
 }
 

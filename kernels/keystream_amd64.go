@@ -7,20 +7,16 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// vectorAES is whether the processor encrypts four blocks at a time: some with AVX-512 do not.
-var vectorAES = cpu.X86.HasAVX512VAES
-
-func expandKeyAVX512(key *[32]byte, rounds *[15][aes.BlockSize]byte) {
-	if vectorAES {
+// expandKeyAVX512 reports whether the processor encrypts four blocks at a time: some with AVX-512 do not.
+func expandKeyAVX512(key *[32]byte, rounds *[15][aes.BlockSize]byte) bool {
+	if cpu.X86.HasAVX512VAES {
 		expandKeyVAES(key, rounds)
 	}
+	return cpu.X86.HasAVX512VAES
 }
 
 // keystreamAVX512 begins in the middle of a block with a copy of what there is of that block.
-func keystreamAVX512(k *Keystream, width, at int, y []byte, minus bool) bool {
-	if !vectorAES {
-		return false
-	}
+func keystreamAVX512(k *Keystream, width, at int, y []byte, minus bool) {
 	stream := &addStreamVAES
 	if minus {
 		stream = &subStreamVAES
@@ -36,7 +32,6 @@ func keystreamAVX512(k *Keystream, width, at int, y []byte, minus bool) bool {
 	if len(y) > 0 {
 		run(&k.rounds, at/aes.BlockSize, y)
 	}
-	return true
 }
 
 // By the logarithm of the bytes of an integer.

@@ -37,9 +37,9 @@ type set struct {
 	addWide  func(x []float32, sum []float64)        // sum += x
 	sumWide  func(dst []float32, terms [][]float32)  // dst = Σ terms in float64
 	integers func(bits int, x, y []byte, minus bool) // y ± x, packed integers modulo 2^bits
-	// y ± the stream from byte `at` on, by the keys of its rounds; nil or false: crypto/cipher does it
-	keystream func(k *Keystream, bits, at int, y []byte, minus bool) bool
-	expandKey func(key *[32]byte, rounds *[15][16]byte)
+	// the keys of the rounds, and y ± the stream from byte `at` on by them; nil or false: crypto/cipher has to do it
+	expandKey func(key *[32]byte, rounds *[15][16]byte) bool
+	keystream func(k *Keystream, bits, at int, y []byte, minus bool)
 	maxIndex  func(col []int32) uint32 // greatest, as unsigned, so that a negative one is greatest of all
 
 	toBF16   func(x []float32, y []uint16)
