@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/heddle-gnn/heddle"
@@ -25,11 +26,7 @@ const (
 // epochs measures training epochs of GraphSAGE: sampling, features, forward, backward and the optimiser. What is
 // drawn is the same for any model, and is counted by the sampler.
 func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error {
-	plan := heddle.Defaults(plan.MiniBatch, "sage")
-	plan.Transport, plan.Peers, plan.Gradient().EvalEvery, plan.Gradient().Layers, plan.Gradient().Hidden = "memory", 1,
-		1<<30, len(o.hops), epochHidden
-	plan.MiniBatch.Fanouts, plan.MiniBatch.BatchSize = o.hops, 1000
-	plan.Gradient().Rounds, plan.Gradient().Dropout, plan.Joint().Norm = o.turns+1, 0, "none"
+	plan := o.plan(o.turns)
 	shards, err := heddle.Split(o.labelled(adj), plan)
 	if err != nil {
 		return err
@@ -47,6 +44,46 @@ func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error
 			drawn.edges/n, drawn.inputs/n)
 	}
 	return nil
+}
+
+// plan returns that of a run of so many epochs after the first.
+func (o options) plan(epochs int) heddle.Plan {
+	p := heddle.Defaults(plan.MiniBatch, "sage")
+	p.Transport, p.Peers, p.Gradient().EvalEvery, p.Gradient().Layers, p.Gradient().Hidden = "memory", 1, 1<<30,
+		len(o.hops), epochHidden
+	p.MiniBatch.Fanouts, p.MiniBatch.BatchSize = o.hops, 1000
+	p.Gradient().Rounds, p.Gradient().Dropout, p.Joint().Norm = epochs+1, 0, "none"
+	return p
+}
+
+// formats measures epochs on one thread with products of float32 and of bfloat16 in turn.
+func (o options) formats(ctx context.Context, p *page.Page, adj *graph.CSR) error {
+	plan := o.plan(1)
+	shards, err := heddle.Split(o.labelled(adj), plan)
+	if err != nil {
+		return err
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var took [2][]float64
+	var gains []float64
+	for turn := range o.turns {
+		for k, format := range []string{"float32", "bf16"} {
+			plan.Rows = format
+			one, err := epoch(ctx, plan, shards)
+			if err != nil {
+				return err
+			}
+			took[k] = append(took[k], one.Seconds())
+		}
+		gains = append(gains, took[0][turn]/took[1][turn])
+	}
+	p.Row(o.columns, median(took[0]), median(took[1]), median(gains))
+	return nil
+}
+
+func median(x []float64) float64 {
+	x = slices.Sorted(slices.Values(x))
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
 // labelled returns a graph with features and classes at random, of which the first seeds train.

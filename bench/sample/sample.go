@@ -46,6 +46,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	turns := f.Int("turns", 5, "turns, of which the fastest counts")
 	pythons := f.String("python", "", "Pythons with DGL, which are measured beside")
 	columns := f.Int("train", 0, "columns of features; 0: sampling without training")
+	formats := f.Bool("bf16", false, "with -train: processor seconds of an epoch with rows float32 and bf16, in turn")
 	return func(ctx context.Context, p *page.Page) error {
 		var hops []int
 		for text := range strings.SplitSeq(*fanouts, ",") {
@@ -61,6 +62,10 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 		}
 		o := options{hops: hops, batches: *batches, turns: *turns, columns: *columns, order: rng.New(3).Perm(*nodes)}
 		rates := []string{"million edges a processor second %.2f", "edges a batch %.0f", "inputs a batch %.0f"}
+		if *formats {
+			p.Table("columns %d", "float32, s %.2f", "bf16, s %.2f", "gain %.2f")
+			return o.formats(ctx, p, g)
+		}
 		if o.columns > 0 {
 			o.graph = fmt.Sprintf("%.3g M edges", float64(*edges)/1e6)
 			p.Table(append([]string{"graph %s", "program %s", "threads %d", "labels a processor second %.0f"},
