@@ -15,7 +15,7 @@ import (
 
 // The Group operations over the transport, each against a plain loop.
 func (n network) groups(t *testing.T) {
-	for size := 1; size <= 7; size++ {
+	for size := 1; size <= 5; size++ {
 		t.Run(fmt.Sprintf("%d members", size), func(t *testing.T) { n.group(t, size) })
 	}
 	t.Run("lost member", n.groupLost)
