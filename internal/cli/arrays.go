@@ -3,6 +3,7 @@ package cli
 import (
 	"archive/zip"
 	"cmp"
+	"compress/flate"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -27,6 +28,10 @@ type Column struct {
 // WriteArrays writes n rows of columns as NumPy arrays.
 func WriteArrays(w io.Writer, n int, all ...Column) error {
 	z := zip.NewWriter(w)
+	// Predictions take 1.3 % more bytes than at the default level, and a third of its time.
+	z.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
+		return flate.NewWriter(w, flate.BestSpeed)
+	})
 	var err error
 	for _, c := range all {
 		shape := []int{cmp.Or(c.Rows, n)}

@@ -22,8 +22,11 @@ func ReadParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 		}
 		parts, files = append(parts, s), append(files, f)
 	}
+	if len(parts) == 1 && parts[0].Parts == peers {
+		return parts[0], files, nil
+	}
 	s, err := shard.Merge(parts, peers)
-	if len(parts) == 1 && (parts[0].Parts == peers || err != nil) { // the caller says what does not fit
+	if err != nil && len(parts) == 1 { // the caller says what does not fit
 		return parts[0], files, nil
 	}
 	if err != nil {

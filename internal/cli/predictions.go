@@ -216,8 +216,9 @@ func WriteCSV(w io.Writer, names []string, all []NodePredictions) error {
 		}
 	}
 	c.Write(head) // the first error stays
+	var line []string
 	for row, probability := range PredictionRows(names, all) {
-		line := []string{plainCell(row.ID), plainCell(row.Class), probability, row.Split, ""}
+		line = append(line[:0], plainCell(row.ID), plainCell(row.Class), probability, row.Split, "")
 		if row.Label != nil {
 			line[4] = plainCell(*row.Label)
 		}
