@@ -46,7 +46,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	turns := f.Int("turns", 5, "turns, of which the fastest counts")
 	pythons := f.String("python", "", "Pythons with DGL, which are measured beside")
 	columns := f.Int("train", 0, "columns of features; 0: sampling without training")
-	formats := f.Bool("bf16", false, "with -train: processor seconds of an epoch with rows float32 and bf16, in turn")
+	formats := f.Bool("bf16", false, "with -train: also time epochs with rows: bf16")
 	return func(ctx context.Context, p *page.Page) error {
 		var hops []int
 		for text := range strings.SplitSeq(*fanouts, ",") {

@@ -61,7 +61,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	f.IntVar(&o.repeat, "repeat", 7, "runs of each way")
 	f.IntVar(&o.rounds, "rounds", 200, "rounds of a layer")
 	f.StringVar(&o.only, "only", "", "parts of the names of ways to run, with semicolons")
-	f.StringVar(&o.one, "one", "", "internal: train once over memory, quic or tcp, with secure sums or without")
+	f.StringVar(&o.one, "one", "", "internal: train once over this carrier, maybe secured")
 	f.StringVar(&o.profile, "profile", "", "with -one: file for a CPU profile")
 	return func(ctx context.Context, p *page.Page) error {
 		o.root = *root
