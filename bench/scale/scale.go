@@ -17,6 +17,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/bench/page"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
 // About is what the page of this experiment begins with.
@@ -27,14 +28,12 @@ var About = page.About{
 over QUIC on loopback, in one process a site. Data are the features and two numbers an edge. Memory is the sum of
 the peaks that the processes report, mapped parts included. Seconds are wall time; training leaves out reading,
 connecting and writing. Processor seconds are of all processes, user and system. The formula
-of bytes is the rows and sums that the parts' edges need, 18 columns of a byte in each of four hops, and the
-requests for sums.`,
+of bytes is the rows and sums that the parts' edges need, with a byte for each column that the model's
+rounds have, in each hop, and the requests for sums.`,
 }
 
 const (
 	sites  = 4
-	hops   = 4
-	width  = 18 // columns of a row: nine of the classes' residuals and nine directions
 	degree = 10 // edges a node
 )
 
@@ -81,7 +80,7 @@ func (o options) one(ctx context.Context, p *page.Page, n int, together bool) er
 	if err != nil {
 		return err
 	}
-	edges, data, formula, err := formula(parts)
+	edges, data, rows, requests, err := needs(parts)
 	if err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (o options) one(ctx context.Context, p *page.Page, n int, together bool) er
 			}
 		}
 		p.Row(processes, n, edges, data/1e6, memory/1e6, memory/data, took.Seconds(), training, processor,
-			all[0].result.Bytes["halo"]/1e6, formula/1e6, all[0].result.Test)
+			all[0].result.Bytes["halo"]/1e6, (rows*all[0].width+requests)/1e6, all[0].result.Test)
 	}
 	if together {
 		start := time.Now()
@@ -171,12 +170,13 @@ func (o options) joined(ctx context.Context, run, parts string) ([]process, erro
 	return all, err
 }
 
-// formula returns the edges of the parts, the bytes of their data, and the bytes that training sends.
-func formula(parts string) (edges int, data, sent float64, err error) {
+// needs returns the edges of the parts, the bytes of their data, the rows and sums that each hop sends, and the bytes of
+// the requests for sums.
+func needs(parts string) (edges int, data, rows, requests float64, err error) {
 	for r := range sites {
 		s, file, err := shard.ReadShard(filepath.Join(parts, fmt.Sprintf("part-%d", r)))
 		if err != nil {
-			return 0, 0, 0, err
+			return 0, 0, 0, 0, err
 		}
 		edges += s.Adj.NumEdges()
 		data += float64(4*s.Adj.NumEdges() + 4*s.X.Dense.Rows*s.X.Dense.Cols)
@@ -188,24 +188,26 @@ func formula(parts string) (edges int, data, sent float64, err error) {
 				continue
 			}
 			cover := shard.NewCover(s.From(&s.Adj, q))
-			sent += float64(hops*width*cover.Len() + len(cover.Append(nil)))
+			rows, requests = rows+float64(cover.Len()), requests+float64(len(cover.Append(nil)))
 		}
 		if err := file.Close(); err != nil {
-			return 0, 0, 0, err
+			return 0, 0, 0, 0, err
 		}
 	}
-	return edges / 2, data, sent, nil
+	return edges / 2, data, rows, requests, nil
 }
 
 // process is what one took.
 type process struct {
 	processor float64 // seconds
 	result    result
+	width     float64 // columns of a row of all hops
 }
 
 // result is what its result.json has.
 type result struct {
 	Seconds float64
+	Rounds  int
 	Test    float64
 	Peaks   []float64          `json:"peak_rss_bytes"`
 	Bytes   map[string]float64 `json:"bytes_all_peers"`
@@ -216,7 +218,18 @@ func (p *process) read(out string) error {
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(b, &p.result)
+	if err := json.Unmarshal(b, &p.result); err != nil {
+		return err
+	}
+	model, _, err := modelfile.Read(filepath.Join(out, "model.safetensors"))
+	if err != nil {
+		return err
+	}
+	layout, classes := *model.Spec.Closed, model.Spec.Classes
+	for r := range p.result.Rounds {
+		p.width += float64(layout.HopsOf(r)*layout.MapWidth(r, classes) + layout.LogitHopsOf(r)*layout.Width(classes))
+	}
+	return nil
 }
 
 // call runs a program to its end.
