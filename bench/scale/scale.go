@@ -170,8 +170,8 @@ func (o options) joined(ctx context.Context, run, parts string) ([]process, erro
 	return all, err
 }
 
-// needs returns the edges of the parts, the bytes of their data, the rows and sums that each hop sends, and the bytes of
-// the requests for sums.
+// needs returns the edges of the parts, the bytes of their data, the rows and sums that each hop sends, and the bytes
+// of the requests for sums.
 func needs(parts string) (edges int, data, rows, requests float64, err error) {
 	for r := range sites {
 		s, file, err := shard.ReadShard(filepath.Join(parts, fmt.Sprintf("part-%d", r)))
@@ -227,7 +227,8 @@ func (p *process) read(out string) error {
 	}
 	layout, classes := *model.Spec.Closed, model.Spec.Classes
 	for r := range p.result.Rounds {
-		p.width += float64(layout.HopsOf(r)*layout.MapWidth(r, classes) + layout.LogitHopsOf(r)*layout.Width(classes))
+		p.width += float64(layout.HopsOf(r) * layout.MapWidth(r, classes))
+		p.width += float64(layout.LogitHopsOf(r) * layout.Width(classes))
 	}
 	return nil
 }
