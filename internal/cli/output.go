@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/gate"
@@ -254,11 +255,15 @@ func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) erro
 	if out.Pages != nil {
 		fills["parquet"] = out.Pages.WriteParquet
 	}
+	var files errgroup.Group
 	for format, fill := range fills {
-		path := out.predictions(format)
-		if err := WriteFile(out.Stdout, path, func(w io.Writer) error { return fill(w, names, all) }); err != nil {
-			return err
-		}
+		files.Go(func() error {
+			path := out.predictions(format)
+			return WriteFile(out.Stdout, path, func(w io.Writer) error { return fill(w, names, all) })
+		})
+	}
+	if err := files.Wait(); err != nil {
+		return err
 	}
 	return WriteEmbeddings(out.Rows, all, out.Pages)
 }
