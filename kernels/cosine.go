@@ -2,7 +2,7 @@ package kernels
 
 import "math"
 
-// Waves computes y = √2·cos(y + phase). Its bits are those of math.Cos without fused products.
+// Waves computes y = √2·cos(y + phase), with the same bits as math.Cos where products are not fused with sums.
 func Waves(phase, y []float32) {
 	checkLength("y of Waves", len(y), len(phase))
 	writes(y)

@@ -45,7 +45,7 @@ func gemmAMX(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	}
 }
 
-// pairsAMX returns how many pairs a row of k values is packed into: those of whole tiles.
+// pairsAMX returns how many pairs a row of k values is packed into: as many as fill whole tiles.
 func pairsAMX(k int) int { return (k + 2*cellsAMX - 1) / (2 * cellsAMX) * cellsAMX }
 
 // blockAMX adds to, or puts in, rows [i0,i1) and columns [j, j+n) of C the product of k columns of A, from p on, and

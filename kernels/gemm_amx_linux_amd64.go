@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// tilesAllowed reports whether AMX may be used. It asks Linux for the tiles' state, by which the frames of signals grow
-// by 8 KiB: Linux refuses where a thread of the process, such as one of C, has too small a stack for signals.
+// tilesAllowed reports whether AMX may be used. It asks Linux to save the tiles with each signal, which takes 8 KiB of
+// the signal's stack. Linux refuses if a thread of the process, such as a thread of C, has too small a stack for
+// signals.
 var tilesAllowed = sync.OnceValue(func() bool {
 	const requestPermission, tileData = 0x1023, 18
 	if x := &cpu.X86; !x.HasAMXTile || !x.HasAMXBF16 || !x.HasAVX512BF16 {

@@ -2,5 +2,5 @@
 
 package kernels
 
-// tilesAllowed reports that AMX may not be used.
+// tilesAllowed is false: AMX is used on Linux for amd64 only.
 func tilesAllowed() bool { return false }

@@ -2,7 +2,7 @@ package kernels
 
 import "sync"
 
-// rounded has copies of parts of A and B whose values are those of bfloat16.
+// rounded has copies of parts of A and B, rounded to bfloat16 and stored as float32.
 type rounded struct{ a, b [blockK * blockN]float32 }
 
 var roundeds = sync.Pool{New: func() any { return new(rounded) }}

@@ -33,8 +33,8 @@ func streamOf(t *testing.T, key [32]byte, at, n int) []byte {
 	return b[at%16:]
 }
 
-// TestKeystream: a keystream is that of crypto/cipher, from any byte, for any length, across carries of the counter,
-// and nothing beside the integers is written.
+// TestKeystream compares keystreams with crypto/cipher: from any byte, for any length, across carries of the counter.
+// Nothing next to the integers is written.
 func TestKeystream(t *testing.T) {
 	each(t, func(t *testing.T) {
 		check := func(key [32]byte, bits, at, n int, minus bool) {

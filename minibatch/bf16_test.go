@@ -7,8 +7,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn/optim"
 )
 
-// TestBF16: with rows of bf16 the products of training are rounded, and losses are those of float32 within 2⁻⁷, the
-// step from one bfloat16 to the next. So they are at any number of peers, who round only the features that they send.
+// TestBF16: with rows of bf16 the products of training are rounded, and losses differ from float32's by at most 2⁻⁷,
+// the step from one bfloat16 to the next. This is so for any number of peers: a peer also rounds the features that it
+// sends.
 func TestBF16(t *testing.T) {
 	g := toy(160)
 	for _, conv := range []string{"sage", "gcn", "gat"} {

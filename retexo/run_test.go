@@ -154,8 +154,8 @@ func sameModels(t *testing.T, models []*nn.Model) {
 	}
 }
 
-// TestResume kills a run and resumes it: the bits are those of a run that was never stopped. The long form does so on
-// Cora.
+// TestResume kills a run and resumes it: it ends with the same bits as a run that was never stopped. The long form
+// trains on Cora.
 func TestResume(t *testing.T) {
 	g := toy{features: 24, sparse: true}.graph(t)
 	if testenv.LongForm(t) {

@@ -46,7 +46,7 @@ func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error
 	return nil
 }
 
-// plan returns that of a run of so many epochs after the first.
+// plan returns the plan of a run that trains `epochs` epochs after the first.
 func (o options) plan(epochs int) heddle.Plan {
 	p := heddle.Defaults(plan.MiniBatch, "sage")
 	p.Transport, p.Peers, p.Gradient().EvalEvery, p.Gradient().Layers, p.Gradient().Hidden = "memory", 1, 1<<30,

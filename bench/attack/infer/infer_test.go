@@ -254,9 +254,9 @@ func TestRowsHideTrainingLabels(t *testing.T) {
 	}
 }
 
-// TestGradientsLeak: rows of a site with few training nodes are found in the sums of trained rounds of encoder mlp and
-// of class means by the other one of two members; in sums of three, secure ones, those of encoder mlp still are. The
-// short form leaves components out.
+// TestGradientsLeak: with two members, one finds rows of the other, which has few training nodes, in the sums of class
+// means and of trained rounds of encoder mlp. With three members and secure sums, only encoder mlp still leaks them.
+// The short form leaves components out.
 func TestGradientsLeak(t *testing.T) {
 	every := testenv.LongForm(t)
 	for _, c := range []struct {
