@@ -273,6 +273,7 @@ func TestEarlySums(t *testing.T) {
 
 // Members that disagree on lengths or on the operation are told so.
 func TestDisagreement(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	fixed := func(g *comm.Group, n, bits, columns int) error {
 		_, err := g.Reduce(ctx, &comm.Contribution{ID: comm.ReduceID{Kind: "test"}, Update: make([]float32, n),
@@ -349,6 +350,7 @@ func TestDisagreement(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			// Member 0 sends after member 1: a member that fails first may not send what the other is to complain of.
 			net, sent := netsim.New(2, netsim.Config{}), make(chan struct{})
 			gs := []*comm.Group{comm.NewGroup(second{net.Transport(0), sent}, 0, 2),

@@ -3,6 +3,7 @@ package comm_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math"
 	"runtime"
@@ -20,7 +21,10 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most tests wait for peers and limits
+	testenv.MainWithoutLeaks(m)
+}
 
 // groups returns the members of a group over a simulated network.
 func groups(size int, cfg netsim.Config) (*netsim.Network, []*comm.Group) {

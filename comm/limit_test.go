@@ -54,6 +54,7 @@ const (
 // TestLiesAreNamed: whatever one member sends that no honest member can send, every other member ends with an error
 // that names it, also those that it has sent nothing to.
 func TestLiesAreNamed(t *testing.T) {
+	t.Parallel()
 	limit := func(int) comm.Limit { return comm.Limit{What: "a share", Least: -0.1, Most: 2} }
 	count := func(int) comm.Limit { return comm.Limit{What: "a count", Least: 0, Most: 7} }
 	for name, test := range map[string]struct {
@@ -92,6 +93,7 @@ func TestLiesAreNamed(t *testing.T) {
 			"a largest magnitude must be between 0 and"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			const size = 4
 			gs := someLie(size, test.who, test.step, test.change)
 			errs := each(gs, func(g *comm.Group) error {

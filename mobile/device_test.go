@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // tests that run side by side wait for peers
+	flag.Set("test.parallel", "8") // most tests wait for peers and limits
 	testenv.MainWithoutLeaks(m)
 }
 
@@ -120,6 +120,8 @@ type federation struct {
 	dirs   []string
 	site   heddle.Site
 	own    *Graph // of the site
+
+	closeRelay func()
 }
 
 func newFederation(t *testing.T, settings string) *federation {
@@ -155,7 +157,8 @@ func newFederation(t *testing.T, settings string) *federation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { relay.Close() })
+	f.closeRelay = sync.OnceFunc(func() { relay.Close() })
+	t.Cleanup(f.closeRelay)
 	text := settings + "\nrelays: [" + strings.Join(relay.Addrs(), ", ") + "]\nmembers:\n"
 	for _, m := range members {
 		text += fmt.Sprintf("- name: %s\n  id: %s\n  addresses: [%s]\n", m.Name, m.ID, strings.Join(m.Addrs, ", "))

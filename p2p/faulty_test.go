@@ -34,6 +34,7 @@ func (f *faulty) Send(ctx context.Context, to int, head, body []byte) error {
 // A member whose frames are corrupted, cut short, lengthened, sent twice, in another order or once
 // more is named by the others, at once or in the next operation; nothing hangs.
 func TestFaultyMember(t *testing.T) {
+	t.Parallel()
 	var before, first []byte // one a fault: the member of one may still run when the next begins
 	faults := map[string]func(k int, frame []byte) [][]byte{
 		"cut short":  func(_ int, f []byte) [][]byte { return [][]byte{f[:len(f)/2]} },

@@ -11,6 +11,6 @@ import (
 // to make.
 func TestMain(m *testing.M) {
 	// Most of the tests that run side by side wait for each other's peers and limits.
-	flag.Set("test.parallel", "8")
+	flag.Set("test.parallel", "16")
 	testenv.MainWithoutLeaks(m)
 }

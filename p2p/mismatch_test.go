@@ -73,6 +73,7 @@ func TestMismatchReachesAll(t *testing.T) {
 
 // All members learn at once that one cannot take part, also one that it does not reach itself.
 func TestDeclined(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		hs, roster := hosts(t, transport, 3)
 		var all sync.WaitGroup

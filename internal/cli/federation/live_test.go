@@ -3,6 +3,7 @@ package federation
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"log/slog"
 	"math"
@@ -20,7 +21,10 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most tests wait for peers and limits
+	testenv.MainWithoutLeaks(m)
+}
 
 var about = About{Dataset: "wards", Method: "layer-wise", Model: "gcn", Sites: []string{"north", "south", "<west>"},
 	Rank: 1}
@@ -125,6 +129,7 @@ func TestStartRefuses(t *testing.T) {
 
 // Only who has the token sees the page: by header, or once in the address, which a cookie replaces.
 func TestToken(t *testing.T) {
+	t.Parallel()
 	const token = "correct-horse-battery"
 	_, url := serve(t, HTTP{Address: "127.0.0.1:0", Token: file(t, token+"\n")})
 	for _, c := range []struct {
@@ -158,6 +163,7 @@ func TestToken(t *testing.T) {
 
 // Without a token a page from elsewhere cannot read this one through a name that points here.
 func TestHosts(t *testing.T) {
+	t.Parallel()
 	_, url := serve(t, HTTP{Address: "127.0.0.1:0"})
 	for host, want := range map[string]int{"localhost:8080": 200, "127.0.0.1": 200, "[::1]:80": 200,
 		"evil.example": 403, "127.0.0.1.evil.example:80": 403} {
@@ -169,6 +175,7 @@ func TestHosts(t *testing.T) {
 
 // TestStatus: the terminal shows what the page does, without what a terminal would obey.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	token := file(t, "correct-horse-battery")
 	p, url := serve(t, HTTP{Address: "127.0.0.1:0", Token: token})
 	address := strings.TrimPrefix(url, "http://")
@@ -252,6 +259,7 @@ func TestStatus(t *testing.T) {
 
 // TestMetrics: the names follow the rules of Prometheus, the reference page has them all, and they say what happened.
 func TestMetrics(t *testing.T) {
+	t.Parallel()
 	p, url := serve(t, HTTP{Address: "127.0.0.1:0"})
 	event := p.Over(nil)
 	event(train.Event{Kind: train.Connection, Members: []int{0, 1}, Peer: -1})

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -101,6 +102,7 @@ func namespaces(t *testing.T) (run func(side int, line string), in func(side int
 
 // TestPackets: blocked UDP and small packets on the way, made on purpose, are named, and what to do.
 func TestPackets(t *testing.T) {
+	t.Parallel()
 	run, in := namespaces(t)
 	in(2, func() { listener(t, "/ip4/10.77.0.2/udp/4001/quic-v1") })
 	at := func(port int) *net.UDPAddr { return &net.UDPAddr{IP: net.IPv4(10, 77, 0, 2), Port: port} }
@@ -208,6 +210,7 @@ func TestSmallDisk(t *testing.T) {
 // TestSkewedClock: a member whose clock is two minutes ahead, over a real connection, which also says how it sees
 // this node.
 func TestSkewedClock(t *testing.T) {
+	t.Parallel()
 	here, there := listener(t, "/ip4/127.0.0.1/udp/0/quic-v1"), listener(t, "/ip4/127.0.0.1/udp/0/quic-v1")
 	there.SetStreamHandler("/heddle/probe/1", func(s network.Stream) {
 		defer s.Close()
@@ -220,12 +223,10 @@ func TestSkewedClock(t *testing.T) {
 	roster := identity.Roster{Members: []identity.Member{
 		{Name: "here", ID: here.ID().String(), Addrs: here.FullAddrs()},
 		{Name: "there", ID: there.ID().String(), Addrs: there.FullAddrs()}}}
-	members, err := there.Members(roster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	there.Admit(members)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	var other sync.WaitGroup
+	other.Go(func() { there.Survey(ctx, roster) }) // or the survey waits until the other has looked, too
+	defer other.Wait()
 	defer cancel()
 	found, err := here.Survey(ctx, roster)
 	if err != nil {

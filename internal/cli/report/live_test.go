@@ -87,6 +87,7 @@ func rounds(n int) (all []train.Event) {
 
 // TestNews: a browser gets the page, then each change, and the end.
 func TestNews(t *testing.T) {
+	t.Parallel()
 	p, url := serve(t)
 	var last liveNews
 	next := func(text string) {
@@ -157,6 +158,7 @@ func TestNews(t *testing.T) {
 
 // TestSlowBrowser: a browser that reads nothing holds nobody up, neither the run nor its end.
 func TestSlowBrowser(t *testing.T) {
+	t.Parallel()
 	p, url := serve(t)
 	for range 3 {
 		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))

@@ -45,6 +45,7 @@ func TestAutoMeasures(t *testing.T) {
 
 // No packet goes to a peer that is not listed.
 func TestDialAnyAsksTheGate(t *testing.T) {
+	t.Parallel()
 	a := listen(t, "tcp")
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

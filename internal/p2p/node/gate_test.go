@@ -312,6 +312,7 @@ func TestStreamsOfAMemberAreBounded(t *testing.T) {
 // TestCloseWhileDialling: a node may be closed at any point of a dial. libp2p looks up the transport of an address
 // after the call that dials has returned.
 func TestCloseWhileDialling(t *testing.T) {
+	t.Parallel()
 	other, err := identity.New()
 	if err != nil {
 		t.Fatal(err)

@@ -138,14 +138,18 @@ func TestListenAt(t *testing.T) {
 
 // TestNotReached: the error names a name that has no address, and what may keep UDP away.
 func TestNotReached(t *testing.T) {
+	t.Parallel()
 	for at, want := range map[string]string{"/dns4/no-such-name.invalid/udp/9/quic-v1": "no-such-name.invalid",
 		"/ip4/127.0.0.1/udp/9/quic-v1": NoAnswer} {
-		n := open(t, Config{Identity: newIdentity(t), PeerTimeout: time.Second})
-		m := Peer{ID: newIdentity(t).ID(), Addrs: []ma.Multiaddr{ma.StringCast(at)}}
-		n.Admit([]Peer{m})
-		if err := Explain(n.Dial(within(t, patience), m)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, must contain %q", at, err, want)
-		}
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			n := open(t, Config{Identity: newIdentity(t), PeerTimeout: time.Second})
+			m := Peer{ID: newIdentity(t).ID(), Addrs: []ma.Multiaddr{ma.StringCast(at)}}
+			n.Admit([]Peer{m})
+			if err := Explain(n.Dial(within(t, patience), m)); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, must contain %q", at, err, want)
+			}
+		})
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	ma "github.com/multiformats/go-multiaddr"
 	mss "github.com/multiformats/go-multistream"
+
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // A relay serves members only, at both ends of a circuit.
@@ -80,10 +82,8 @@ func (r reservations) AllowReserve(p peer.ID, a ma.Multiaddr) bool {
 
 // A relay that lost a reservation while the connection stayed gets it again.
 func TestReservationIsRenewed(t *testing.T) {
+	testenv.OnlyLong(t)
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("waits until a reservation is renewed")
-	}
 	r, _, _ := behind(t, "tcp", 1)
 	// again replaces what serves the relay's members, without their reservations, and counts requests.
 	again := func() *atomic.Int32 {

@@ -55,6 +55,7 @@ func TestSurvey(t *testing.T) {
 
 // TestSurveyAtBoth: two nodes that survey at the same time, and close as soon as they are done, find each other.
 func TestSurveyAtBoth(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
 		var roster identity.Roster
 		nodes := make([]*Node, 3)
