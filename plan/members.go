@@ -147,14 +147,14 @@ func hostPort(text string) (host string, port int, err error) {
 }
 
 // hostLabel matches a label of a name: RFC 1123, section 2.1, and underscores, which container networks use.
-var hostLabel = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
+var hostLabel = regexp.MustCompile(`^\w([\w-]*\w)?$`)
 
 // isHostName reports whether text is the name of a host. Its last label is not a number: 10.0.0.256 is a mistyped
 // address.
 func isHostName(text string) bool {
 	labels := strings.Split(text, ".")
 	for _, label := range labels {
-		if !hostLabel.MatchString(label) {
+		if len(label) > 63 || !hostLabel.MatchString(label) {
 			return false
 		}
 	}

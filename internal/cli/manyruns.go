@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
@@ -37,13 +38,17 @@ func over(runs []RunOfAll, of func(RunOfAll) *float64) (o overRuns) {
 		}
 		all = append(all, *x)
 	}
-	mean, n := floats.Sum(all)/float64(len(all)), float64(len(all))
-	squares, rest := 0.0, 0.0
-	for _, x := range all {
-		squares, rest = squares+(x-mean)*(x-mean), rest+x-mean
-	}
-	o.Mean, o.Deviation = Number(mean), Number(math.Sqrt((squares-rest*rest/n)/(n-1)))
-	return o
+	mean, deviation := Spread(all)
+	return overRuns{Number(mean), Number(deviation)}
+}
+
+// Spread returns mean and sample deviation of x (NaN for one value). gonum/stat would add matrices to the program.
+func Spread(x []float64) (mean, deviation float64) {
+	n := float64(len(x))
+	mean = floats.Sum(x) / n
+	apart := slices.Clone(x)
+	floats.AddConst(-mean, apart)
+	return mean, floats.Norm(apart, 2) / math.Sqrt(n-1)
 }
 
 // runsOf adds the runs of --seeds to r; nothing for one.

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"sort"
 
-	"gonum.org/v1/gonum/stat"
-
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/mat"
 )
 
@@ -107,7 +106,7 @@ func standardized(g *graph.Graph, ranks bool) *graph.Graph {
 		for k, i := range seen {
 			sorted[k] = float64(x.At(int(i), j))
 		}
-		mean, deviation := stat.MeanStdDev(sorted, nil)
+		mean, deviation := cli.Spread(sorted)
 		if !(deviation > 1e-7*math.Abs(mean)) {
 			continue
 		}

@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-	"gonum.org/v1/gonum/stat/distuv"
+	"gonum.org/v1/gonum/mathext"
 
+	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/rng"
 )
@@ -26,12 +26,8 @@ type gain struct {
 
 // spreadOf returns mean and sample deviation of x, of at least one run.
 func spreadOf(x []float64) spread {
-	mean := stat.Mean(x, nil)
-	if len(x) < 2 {
-		return spread{Mean: mean}
-	}
-	deviation := stat.StdDev(x, nil)
-	return spread{mean, &deviation}
+	mean, deviation := cli.Spread(x)
+	return spread{mean, cli.Number(deviation)}
 }
 
 // difference is what two ways of one run differ by on the same test nodes.
@@ -49,19 +45,22 @@ func gainOf(all []difference, sameNodes bool) gain {
 		values[k] = d.value
 		nodes += d.error / float64(len(all))
 	}
+	mean, deviation := cli.Spread(values)
 	half := 0.0
-	if n := float64(len(all)); n > 1 {
-		half = student(len(all)) * stat.StdDev(values, nil) / math.Sqrt(n)
+	if len(all) > 1 {
+		half = halfInterval(len(all), deviation)
 	}
 	if sameNodes || len(all) == 1 {
 		half = math.Hypot(half, 1.96*nodes)
 	}
-	mean := stat.Mean(values, nil)
 	return gain{mean, mean - half, mean + half}
 }
 
-// student is the 97.5 % quantile of Student's t for the mean of n runs.
-func student(n int) float64 { return distuv.StudentsT{Sigma: 1, Nu: float64(n - 1)}.Quantile(0.975) }
+// halfInterval is half the 95 % interval of the mean of n runs, by Student's t.
+func halfInterval(n int, deviation float64) float64 {
+	x := mathext.InvRegIncBeta(float64(n-1)/2, 0.5, 0.05)
+	return deviation * math.Sqrt((1-x)/x*float64(n-1)/float64(n))
+}
 
 // part is what one model says of the test nodes of one site, the same ones in the same order in every way.
 type part = eval.Scored
@@ -99,7 +98,7 @@ func differenceOf(metric eval.Metric, a, b []part, key rng.Key) difference {
 		}
 	}
 	if len(sampled) > 1 {
-		d.error = stat.StdDev(sampled, nil)
+		_, d.error = cli.Spread(sampled)
 	}
 	return d
 }

@@ -116,7 +116,7 @@ func pageOf(title, sentence, metric string, bars []report.Bar, ways cli.Table, n
 func (s *spread) bar(name string, n int) report.Bar {
 	b := report.BarOf(name, max(0, s.Mean))
 	if s.Deviation != nil {
-		half := student(n) * *s.Deviation / math.Sqrt(float64(n))
+		half := halfInterval(n, *s.Deviation)
 		b.Low, b.High = max(0, s.Mean-half), min(1, s.Mean+half)
 	}
 	return b

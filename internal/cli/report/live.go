@@ -108,7 +108,7 @@ func (p *livePage) draw() (liveNews, error) {
 		return p.last, nil
 	}
 	var b bytes.Buffer
-	if err := layout.ExecuteTemplate(&b, "main", p.pageOf(state)); err != nil {
+	if err := layout().ExecuteTemplate(&b, "main", p.pageOf(state)); err != nil {
 		return liveNews{}, err
 	}
 	p.last = liveNews{Version: version, Main: template.HTML(b.String())}

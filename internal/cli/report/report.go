@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
@@ -52,13 +53,13 @@ var style template.CSS
 //go:embed page.html
 var pageText string
 
-var layout = template.Must(template.New("page").Parse(pageText))
+var layout = sync.OnceValue(func() *template.Template { return template.Must(template.New("page").Parse(pageText)) })
 
 // Style is for the layout.
 func (Page) Style() template.CSS { return style }
 
 // Write writes the page as HTML.
-func (p Page) Write(w io.Writer) error { return layout.Execute(w, p) }
+func (p Page) Write(w io.Writer) error { return layout().Execute(w, p) }
 
 // runPage is the page of a run.
 type runPage struct{ cli.RunPage }
