@@ -461,9 +461,13 @@ func (l *headLanes) repeat(x []float32, pad int) {
 	case 4:
 		x := *(*[4]float32)(x)
 		*(*[4]float32)(l[:4]), *(*[4]float32)(l[4:8]), *(*[4]float32)(l[8:12]), *(*[4]float32)(l[12:]) = x, x, x, x
+	case 2:
+		for c := 0; c < len(l); c += 2 {
+			l[c], l[c+1] = x[0], x[1]
+		}
 	default:
 		for c := range l {
-			l[c] = x[c%pad]
+			l[c] = x[0]
 		}
 	}
 }

@@ -66,11 +66,7 @@ func dropEdgesAVX512(keys []uint64, bytes int, p *dropPattern, limit uint32, up 
 func dropEdgesAVX2(keys []uint64, bytes int, p *dropPattern, limit uint32, up float32, keep []float32)
 
 func dropAVX512(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
-	if p.pad == 1 {
-		dropGeneric(keys, p, limit, up, keep)
-	} else {
-		dropEdgesAVX512(keys, 128/p.pad, p, limit, up, keep)
-	}
+	dropEdgesAVX512(keys, 128/p.pad, p, limit, up, keep)
 }
 
 func dropAVX2(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {

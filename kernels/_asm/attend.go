@@ -272,8 +272,7 @@ func (w *writer) dropEdges() {
 
 each:
 	MOVINT (SI), V0
-	VPERMD V0, V12, V1
-	VPERMD V0, V13, V2
+	%[6]s
 	VPADDD V14, V1, V1
 	XOR V2, V1, V1
 	MIX(V1, V2, %[2]s, %[3]s)
@@ -287,7 +286,9 @@ each:
 	RET`, either(w, "VMOVD AX, X10\n\tVPBROADCASTD X10, V10", "VPBROADCASTD AX, V10"), a, b,
 		either(w, "\n\tSHRQ $1, R8", ""), either(w, "VPMAXUD V10, V1, V2 // itself where not below the limit\n"+
 			"\tVPCMPEQD V2, V1, V1\n\tVPAND V11, V1, V1",
-			"VPCMPUD $5, V10, V1, K1 // not below the limit\n\tVMOVAPS.Z V11, K1, V1"))
+			"VPCMPUD $5, V10, V1, K1 // not below the limit\n\tVMOVAPS.Z V11, K1, V1"),
+		either(w, "VPERMD V0, V12, V1\n\tVPERMD V0, V13, V2", "MOVINT 64(SI), V3\n\tMOVINT V12, V1\n\t"+
+			"VPERMI2D V3, V0, V1\n\tMOVINT V13, V2\n\tVPERMI2D V3, V0, V2"))
 }
 
 const attendMacros = `
