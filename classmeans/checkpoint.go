@@ -2,6 +2,7 @@ package classmeans
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/internal/train/linear"
@@ -17,10 +18,14 @@ import (
 // releasePrefix is what the names of arrays begin with that are releases of private edges.
 const releasePrefix = "released/"
 
+// columnsName is the name of the columns of round r of sight i.
+func columnsName(i, r int) string {
+	return fmt.Sprintf("%s/columns-%d", []string{"full", "base"}[i], r)
+}
+
 // header is the small part of it.
 type header struct {
 	Nodes   float64   `json:"nodes"`             // that training sees
-	Columns int       `json:"columns,omitempty"` // of the arrays, the constant included; none of the final state
 	Apart   []float64 `json:"apart,omitempty"`   // Trainer.apart
 	Allowed []float64 `json:"allowed,omitempty"` // Trainer.allowed
 
@@ -39,10 +44,10 @@ func (t *Trainer) Keep(c *train.Checkpoint) error {
 	h := header{RowNorm: t.config.RowNorm, Target: t.config.Target, Nodes: t.nodes, Apart: t.apart, Allowed: t.allowed,
 		SiteShares: t.model.Spec.SiteShares, Scales: t.scales, Unconnected: spec.Unconnected}
 	if t.At.Stage == 0 {
-		h.Columns = t.full.columns.Cols
 		for i, s := range t.sights() {
-			name := []string{"full", "base"}[i]
-			c.F32[name+"/columns"] = s.columns.Clone().Data
+			for r, columns := range s.rounds {
+				c.F32[columnsName(i, r)] = columns.Data
+			}
 		}
 	} else {
 		c.F32["final/logits"] = t.Scores.Data
@@ -87,12 +92,14 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 		t.Scores, _ = c.Dense("final/logits", t.shard.Owned, t.config.Classes)
 		return nil
 	}
-	if h.Columns != t.full.columnsOf(t.At.Round)-t.model.Closed.Spec.OwnFeatures { // a version that kept own features
-		return &checkpoint.MismatchError{Path: t.Checkpoints.Dir, Which: []string{"version of this program"}}
-	}
 	for i, s := range t.sights() {
-		name := []string{"full", "base"}[i]
-		s.columns = s.put(0, mat.View(t.shard.Owned, h.Columns, c.F32[name+"/columns"]))
+		for r := range t.At.Round {
+			columns, ok := c.Dense(columnsName(i, r), t.shard.Owned, s.kept(r))
+			if !ok { // a version that kept the columns of all rounds together
+				return &checkpoint.MismatchError{Path: t.Checkpoints.Dir, Which: []string{"version of this program"}}
+			}
+			s.rounds = append(s.rounds, columns)
+		}
 	}
 	for name, sums := range c.F32 {
 		if name, ok := strings.CutPrefix(name, releasePrefix); ok && t.edges != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"runtime/debug"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -27,23 +28,29 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	}
 	sights := t.sights()
 	for k, s := range sights {
-		columns := s.columns // a checkpoint within the round has those before it
+		if t.shard.Owned*s.kept(r) > 1<<20 { // 4 MiB: they need not come on top of what the sums left behind
+			debug.FreeOSMemory()
+		}
+		columns := closed.NewColumns(t.shard.Owned, s.kept(r))
+		if r == 0 {
+			columns.Add(ones(t.shard.Owned))
+		}
 		first, sent := own, z
 		if k == len(sights)-1 {
 			own, z = mat.Dense{}, mat.Dense{} // they are among the columns soon, and need not be kept
 		}
-		put := func(x mat.Dense) mat.Dense {
-			at := columns.Cols
-			columns = s.put(at, x)
-			return columns.ColRange(at, columns.Cols)
-		}
 		logits := s.logits
-		s.logits = mat.Dense{} // nor these
-		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, first, sent, logits, put)
+		if s.logits = (mat.Dense{}); spec.LogitHopsOf(r) == 0 && !spec.Sums(r) {
+			logits = mat.Dense{} // nor these
+		}
+		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, first, sent, logits, columns)
+		if s.hop != nil {
+			s.hop.Forget()
+		}
 		if err != nil {
 			return false, err
 		}
-		s.columns = columns
+		s.rounds = append(s.rounds, columns.Written()) // from now on: a checkpoint within the round has those before it
 	}
 	y, weight := t.targets()
 	if t.Leaves {
@@ -312,7 +319,7 @@ func (t *Trainer) part(r, k int, y mat.Dense, weight []float32, head *closed.Hea
 	}
 	sums := make([]float32, linear.PartLen(d, k, y.Cols)) // zeros if this peer has no training node
 	for nodes := range slices.Chunk(t.train, rowsAtOnce) {
-		z, of := t.base.rows(nodes, head), mat.View(len(weight), 1, weight).Select(nodes).Data
+		z, of := t.base.rows(r, nodes, head), mat.View(len(weight), 1, weight).Select(nodes).Data
 		t.bounded(r, z)
 		if head != nil {
 			head.Standardise(z.ColRange(1, columns))

@@ -119,10 +119,13 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 		}
 		t.At.Round++
 		last, err := t.Ended(ctx)
-		if !goOn || last {
+		if err != nil {
+			return err
+		}
+		if !goOn || last || t.At.Round == t.model.Spec.Closed.Rounds { // the finished model is kept instead
 			break
 		}
-		if err = errors.Join(err, t.Save(t)); err != nil {
+		if err := t.Save(t); err != nil {
 			return err
 		}
 	}
@@ -220,7 +223,10 @@ func (t *Trainer) resolve() error {
 }
 
 // features returns what class means are made of, of own nodes. Normalised ones are a copy: nothing keeps it.
-func (t *Trainer) features() graph.Features { return t.model.Encoder.Input(t.raw) }
+func (t *Trainer) features() graph.Features {
+	defer t.shard.Forget()
+	return t.model.Encoder.Input(t.raw)
+}
 
 // inputs is features before they are normalised.
 func (t *Trainer) inputs() graph.Features {

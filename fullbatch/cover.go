@@ -23,11 +23,8 @@ func (t *Trainer) agreeCovers(k int, a *graphView, r receptiveField) (*train.Cov
 	if r.whole && a.covers != nil {
 		return a.covers, nil
 	}
-	l, to, rows := t.units[k].layer, slices.Repeat([]int32{-1}, a.Adj.NumSrc), make([]int, t.shard.Parts)
-	for q := range rows {
-		rows[q] = len(r.give[q])
-	}
-	c, err := t.line.sender.AgreeCovers(t.line.ctx, "covers of "+l.Name, rows, func(q int) *graph.CSR {
+	l, to := t.units[k].layer, slices.Repeat([]int32{-1}, a.Adj.NumSrc)
+	c, err := t.line.sender.AgreeCovers(t.line.ctx, "covers of "+l.Name, r.give, func(q int) *graph.CSR {
 		for n, j := range r.need[q] {
 			to[j] = int32(n)
 		}

@@ -40,6 +40,18 @@ func (g *CSR) Degrees() []float32 {
 	return d
 }
 
+// Averages returns g with weights that add up to 1 at each destination, and what they added up to. If that is 0, they
+// stay, and it is returned as 1.
+func (g *CSR) Averages() (*CSR, []float32) {
+	totals := g.Degrees()
+	for i, total := range totals {
+		if total == 0 {
+			totals[i] = 1
+		}
+	}
+	return weighed(g, func(w float32, i, _ int) float32 { return w / totals[i] }), totals
+}
+
 // Normalise returns g weighted by norm. degree has the weighted degree in the whole graph of
 // every source (len NumSrc), so that a shard or block weighs its edges as the whole graph does;
 // Plain and Loops do not read it. With Loops and GCN destination i must be source i. A degree of 0

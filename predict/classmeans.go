@@ -138,11 +138,7 @@ func (f *form) source(c *call, r int, nodes []int32) (own, z mat.Dense, err erro
 // logits returns the logits of nodes after round r, by the columns of all rounds so far.
 func (f *form) logits(c *call, r int, nodes []int32) (mat.Dense, error) {
 	v := &keptRows{c: c, nodes: nodes, x: f.features(c, nodes)}
-	var all []graph.Features
-	add := func(x mat.Dense) mat.Dense {
-		all = append(all, graph.Features{Dense: x})
-		return x
-	}
+	columns := closed.NewColumns(len(nodes), f.Heads[r].Inputs())
 	for k, of := range f.rounds[:r+1] {
 		x, err := c.get(of.source, nodes)
 		if err != nil {
@@ -154,14 +150,14 @@ func (f *form) logits(c *call, r int, nodes []int32) (mat.Dense, error) {
 		}
 		v.next, v.sums = append(append(v.next[:0], of.logitHops...), of.hops...), of.sums
 		own, z := f.cut(k, x)
-		if err := f.RoundColumns(v, k, own, z, logits, add); err != nil {
+		if err := f.RoundColumns(v, k, own, z, logits, columns); err != nil {
 			return mat.Dense{}, err
 		}
 		if k == 0 && f.Own != nil {
-			add(f.OwnColumns(v.x))
+			columns.Add(f.OwnColumns(v.x))
 		}
 	}
-	return f.Heads[r].Logits(graph.Columns(all).Dense), nil
+	return f.Heads[r].Logits(columns.Written()), nil
 }
 
 // keptRows are the closed.Surroundings of nodes whose hops are stages: each aggregate is the next one's rows.
@@ -183,12 +179,16 @@ func (v *keptRows) Degrees() []float32 {
 	return d
 }
 
-func (v *keptRows) Aggregate(mat.Dense, string) (mat.Dense, error) {
+func (v *keptRows) Aggregate(y, _ mat.Dense, _ string) error {
 	// The first one left: RoundColumns asks in the order in which addClosed made the stages. What it hands over is not
 	// read, because the stage has summed it already.
 	s := v.next[0]
 	v.next = v.next[1:]
-	return v.c.get(s, v.nodes)
+	x, err := v.c.get(s, v.nodes)
+	if err == nil {
+		y.CopyFrom(x)
+	}
+	return err
 }
 
 func (v *keptRows) ClassSums(int, mat.Dense) (mat.Dense, error) { return v.c.get(v.sums, v.nodes) }

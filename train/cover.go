@@ -21,14 +21,15 @@ type Covers struct {
 	choose bool // whether sparse rows are sent instead of sums if they take no more bytes
 }
 
-// AgreeCovers asks other peers for covers. edges returns the edges from peer q's rows, which are their sources; give[q]
-// is how many rows of this peer q would read. The last argument reports whether saving `fewer` rows justifies a request
-// of `bytes` bytes now.
-func (s *Sender) AgreeCovers(ctx context.Context, what string, give []int, edges func(q int) *graph.CSR,
+// AgreeCovers asks other peers for covers. edges returns the edges from peer q's rows, which are their sources, and
+// give[q] has own rows that q would read. The last argument reports whether saving `fewer` rows justifies a request of
+// `bytes` bytes now.
+func (s *Sender) AgreeCovers(ctx context.Context, what string, give [][]int32, edges func(q int) *graph.CSR,
 	worth func(fewer, bytes int) bool) (*Covers, error) {
-	c := &Covers{Take: make([]*shard.Cover, len(give))}
+	c, rows := &Covers{Take: make([]*shard.Cover, len(give))}, make([]int, len(give))
 	weighted := false
 	for q := range give {
+		rows[q] = len(give[q])
 		adj := edges(q)
 		weighted = weighted || adj.Weight != nil
 		cover := shard.NewCover(adj)
@@ -37,7 +38,7 @@ func (s *Sender) AgreeCovers(ctx context.Context, what string, give []int, edges
 		}
 	}
 	var err error
-	c.Give, err = shard.Agree(c.Take, give, weighted, func(out [][]byte, limit int) ([][]byte, error) {
+	c.Give, err = shard.Agree(c.Take, rows, weighted, func(out [][]byte, limit int) ([][]byte, error) {
 		return s.group.SendRecv(ctx, comm.Halo, what, out, limit)
 	})
 	return c, err

@@ -25,11 +25,8 @@ func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, 
 			each += max(l.Spec.Hops, 1) * width
 		}
 	}
-	rows := make([]int, own.Parts)
-	for q := range rows {
-		rows[q] = len(own.Boundary[q])
-	}
-	c, err := s.AgreeCovers(ctx, "covers of rows", rows, func(q int) *graph.CSR { return own.From(&own.Adj, q) },
+	c, err := s.AgreeCovers(ctx, "covers of rows", own.Boundary,
+		func(q int) *graph.CSR { return own.From(&own.Adj, q) },
 		func(fewer, bytes int) bool { return exchange == "cover" || fewer*each > bytes })
 	if err == nil {
 		c.choose = exchange == "auto"

@@ -16,11 +16,17 @@ import (
 type Hop struct {
 	sender *Sender
 	src    []float64  // by own node; nil: 1
+	dst    []float64  // what an own node puts into the weights of its edges
 	terms  *graph.CSR // of averages that others read, over own rows (nil = none)
 	give   [][]int32  // [Parts] which of own rows, and of averages below them, each peer reads
 	ptr    []int      // [Parts+1] what peer q sends are the sources [ptr[q], ptr[q+1]) of edges
-	edges  *graph.CSR // from own rows, own averages (no edges) and what others send
+	edges  *graph.CSR // of the view, with loops
+	to     []int32    // by source of edges: its place among own rows and what others send, or −1
+	sums   *graph.CSR // edges from averages that others send
+	times  []float32  // by place: what makes an average a sum (0 = no average)
 	most   float32    // magnitude of a value that is sent (0 = any finite one)
+
+	space []float32 // of the rows of a hop, which the next one uses again
 }
 
 // A Crossing decides what peers send each other instead of rows.
@@ -54,103 +60,116 @@ func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout,
 
 // NewHop agrees with every peer on what is sent. A sum is sent as the average of its terms: it is as large as a row and
 // is rounded like one.
-func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string,
-	c Crossing) (h *Hop, err error) {
+func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, c Crossing) (*Hop, error) {
 	own := s.shard
-	h = &Hop{sender: s, give: own.Boundary, ptr: own.HaloPtr, most: c.Most}
-	var covers *Covers
+	h := &Hop{sender: s, edges: graph.WithLoops(v.Adj, norm), most: c.Most}
+	h.dst, h.src = v.Factors(norm)
+	covers := &Covers{Give: make([]*shard.Cover, own.Parts), Take: make([]*shard.Cover, own.Parts)} // of all rows
 	if own.Parts > 1 && c.Worth != nil {
-		rows := make([]int, own.Parts)
-		for q := range rows {
-			rows[q] = len(own.Boundary[q])
-		}
-		covers, err = s.AgreeCovers(ctx, what, rows, func(q int) *graph.CSR { return own.From(v.Adj, q) }, c.Worth)
-		if err != nil {
+		var err error
+		if covers, err = s.AgreeCovers(ctx, what, own.Boundary,
+			func(q int) *graph.CSR { return own.From(v.Adj, q) }, c.Worth); err != nil {
 			return nil, err
 		}
 	}
-	toDst, toSrc := v.Factors(norm)
-	h.src, h.edges = toSrc, graph.WithLoops(v.Adj, norm)
-	if covers == nil {
-		h.edges = graph.WeighDestinations(h.edges, toDst)
-	} else {
-		h.through(covers, toDst)
+	if h.give, h.terms = covers.sums(own.Boundary, nil, own.Owned); h.terms != nil {
+		h.terms, _ = h.terms.Averages()
+	}
+	var virtual [][]int32
+	h.to, virtual, h.ptr = covers.Places(own, own.Owned, nil)
+	h.sums = shard.WithSums(&graph.CSR{NumDst: own.Owned, RowPtr: make([]int64, own.Owned+1)}, virtual, nil)
+	h.times = make([]float32, h.ptr[own.Parts])
+	for q, cover := range covers.Take {
+		if cover != nil {
+			_, totals := cover.Sums.Averages()
+			copy(h.times[h.ptr[q]+len(cover.Rows):], totals)
+		}
 	}
 	return h, nil
 }
 
-// through makes of a hop of rows one of what the covers say.
-func (h *Hop) through(covers *Covers, toDst []float64) {
-	own := h.sender.shard
-	h.give, h.terms = covers.sums(own.Boundary, nil, own.Owned)
-	first := own.Owned
+// Aggregate writes into y, for each own node, the weighted sum of its neighbours' rows. x has the rows of own nodes.
+// All rows have one matrix: own ones and what others send, which takes the place of the averages sent to them.
+func (h *Hop) Aggregate(ctx context.Context, y, x mat.Dense, what string) error {
+	all, sent := len(h.times), x.Rows
 	if h.terms != nil {
-		first += h.terms.NumDst
-		h.terms, _ = averages(h.terms)
+		sent += h.terms.NumDst
 	}
-	to, virtual, ptr := covers.Places(own, first, nil)
-	h.ptr = ptr
-	// Weights come last: copies of edges without them take half the space.
-	h.edges = h.edges.Relabel(mat.EveryRow(own.Owned), to, ptr[own.Parts])
-	h.edges = graph.WeighDestinations(shard.WithSums(h.edges, virtual, nil), toDst)
-	times := make([]float32, ptr[own.Parts])
-	for q, cover := range covers.Take {
-		if cover != nil {
-			_, length := averages(&cover.Sums)
-			copy(times[ptr[q]+len(cover.Rows):], length)
-		}
+	if n := max(all, sent) * x.Cols; len(h.space) < n {
+		h.space = make([]float32, n)
 	}
-	for k, j := range h.edges.Col {
-		if f := times[j]; f != 0 {
-			h.edges.Weight[k] *= f
-		}
-	}
-}
-
-// averages returns sums with weights that add up to 1, and what they added up to; a sum of no weight stays.
-func averages(sums *graph.CSR) (*graph.CSR, []float32) {
-	out := *sums
-	length := sums.Degrees()
-	out.Weight = make([]float32, len(sums.Col))
-	for i, total := range length {
-		if total == 0 {
-			length[i], total = 1, 1
-		}
-		for k := sums.RowPtr[i]; k < sums.RowPtr[i+1]; k++ {
-			w := float32(1)
-			if sums.Weight != nil {
-				w = sums.Weight[k]
-			}
-			out.Weight[k] = w / total
-		}
-	}
-	return &out, length
-}
-
-// Aggregate returns for each own node the weighted sum over its neighbours of x, the rows of own nodes, and of those
-// that the others have. All rows have one matrix: own ones, sums of them for others, and what others send.
-func (h *Hop) Aggregate(ctx context.Context, x mat.Dense, what string) (mat.Dense, error) {
-	parts := h.sender.shard.Parts
-	all := mat.New(h.ptr[parts], x.Cols)
-	own := all.RowRange(0, h.ptr[0])
+	own, into := mat.View(sent, x.Cols, h.space), mat.View(all, x.Cols, h.space)
 	rows := own.RowRange(0, x.Rows)
 	rows.CopyFrom(x)
 	weigh(rows, h.src)
 	if h.terms != nil {
-		aggregate.Into(own.RowRange(x.Rows, own.Rows), aggregate.Sum{}, h.terms, rows)
+		aggregate.Into(own.RowRange(x.Rows, sent), aggregate.Sum{}, h.terms, rows)
 	}
 	if h.most > 0 {
 		for i, v := range own.Data {
 			own.Data[i] = min(max(v, -h.most), h.most)
 		}
 	}
-	src, err := h.sender.rows(ctx, wire.Halo{Give: h.give, Ptr: h.ptr, Into: all}, graph.Features{Dense: own}, false,
+	src, err := h.sender.rows(ctx, wire.Halo{Give: h.give, Ptr: h.ptr, Into: into}, graph.Features{Dense: own}, false,
 		what)
 	if err == nil && h.most > 0 {
 		err = within(src, h.ptr, h.sender.shard.Rank, h.most, what)
 	}
-	if err != nil {
-		return mat.Dense{}, err
+	if err == nil {
+		h.sum(y, src.Dense)
 	}
-	return aggregate.Features(aggregate.Sum{}, h.edges, src).Dense, nil
+	return err
+}
+
+// Forget gives back the space that hops share.
+func (h *Hop) Forget() { h.space = nil }
+
+// destinationsAtOnce is how many destinations have weighed edges at a time.
+const destinationsAtOnce = 1 << 14
+
+// sum writes the sums over all edges into y. Weighed edges are made for some destinations at a time: all of them would
+// take twice the memory of the graph's.
+func (h *Hop) sum(y, src mat.Dense) {
+	var some graph.CSR
+	for lo := 0; lo < y.Rows; lo += destinationsAtOnce {
+		hi := min(lo+destinationsAtOnce, y.Rows)
+		some = graph.CSR{NumDst: hi - lo, NumSrc: src.Rows, RowPtr: append(some.RowPtr[:0], 0), Col: some.Col[:0],
+			Weight: some.Weight[:0]}
+		for i := lo; i < hi; i++ {
+			h.appendEdges(&some, i)
+		}
+		aggregate.Into(y.RowRange(lo, hi), aggregate.Sum{}, &some, src)
+		h.sender.shard.Forget()
+	}
+}
+
+// appendEdges appends the weighed edges into own node i, in the order of their places.
+func (h *Hop) appendEdges(g *graph.CSR, i int) {
+	add := func(place int32, w float32) {
+		w = float32(float64(w) * h.dst[i])
+		if f := h.times[place]; f != 0 {
+			w *= f
+		}
+		g.Col, g.Weight = append(g.Col, place), append(g.Weight, w)
+	}
+	col, weight := h.edges.Row(i)
+	sums, _ := h.sums.Row(i)
+	for k, j := range col { // ascending, and so are the places
+		place := h.to[j]
+		if place < 0 {
+			continue
+		}
+		for ; len(sums) > 0 && sums[0] < place; sums = sums[1:] {
+			add(sums[0], 1)
+		}
+		w := float32(1)
+		if weight != nil {
+			w = weight[k]
+		}
+		add(place, w)
+	}
+	for _, place := range sums {
+		add(place, 1)
+	}
+	g.RowPtr = append(g.RowPtr, int64(len(g.Col)))
 }

@@ -32,8 +32,8 @@ func TestHop(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					z, err := h.Aggregate(t.Context(), own.X.Dense, "rows")
-					if err != nil {
+					z := mat.New(own.Owned, 4)
+					if err := h.Aggregate(t.Context(), z, own.X.Dense, "rows"); err != nil {
 						return err
 					}
 					mu.Lock()
@@ -120,7 +120,8 @@ func TestFarValuesAreRefused(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				z, err := h.Aggregate(t.Context(), x, "rows")
+				z := mat.New(own.Owned, 2)
+				err = h.Aggregate(t.Context(), z, x, "rows")
 				if own.Rank == 1 {
 					g.Close()
 					return nil

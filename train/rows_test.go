@@ -182,11 +182,7 @@ func TestCovers(t *testing.T) {
 		var mu sync.Mutex
 		given, taken := map[[2]int]int{}, map[[2]int]int{} // from, to
 		each(t, shards, comm.Coding{}, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
-			rows := make([]int, peers)
-			for q := range rows {
-				rows[q] = len(own.Boundary[q])
-			}
-			c, err := s.AgreeCovers(t.Context(), "covers", rows,
+			c, err := s.AgreeCovers(t.Context(), "covers", own.Boundary,
 				func(q int) *graph.CSR { return own.From(&own.Adj, q) }, func(int, int) bool { return worth })
 			if err != nil {
 				return err

@@ -19,6 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/train/links"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/p2p"
+	"github.com/heddle-gnn/heddle/plan"
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
@@ -55,6 +56,17 @@ func (p Program) Main() {
 		exit = 128 + int(n) // as of a program that a signal ends
 	}
 	os.Exit(exit)
+}
+
+// LittleGarbage keeps garbage to a tenth of the memory in use while a run by that method trains, unless GOGC is set,
+// and returns what ends that. Collecting it often is cheap for these methods, whose large matrices stay or are used
+// again.
+func LittleGarbage(method string) (end func()) {
+	if os.Getenv("GOGC") != "" || method != plan.FullBatch && method != plan.ClassMeans {
+		return func() {}
+	}
+	before := debug.SetGCPercent(10)
+	return func() { debug.SetGCPercent(before) }
 }
 
 // Run is the program in a process that goes on, such as a test.

@@ -37,15 +37,15 @@ type classRounds struct {
 func (v *classRounds) Features() graph.Features { return v.x }
 func (v *classRounds) Degrees() []float32       { return v.run.view.Degree[:v.run.shard.Owned] }
 
-func (v *classRounds) Aggregate(x mat.Dense, what string) (y mat.Dense, err error) {
+func (v *classRounds) Aggregate(y, x mat.Dense, what string) (err error) {
 	p := v.run
 	if v.hop == nil { // a model may have fewer rounds than the run that trained it
 		v.hop, err = p.sender.NewColumnHop(p.ctx, p.view, v.layout, math.MaxInt, p.model.Spec.Classes, p.Exchange)
 		if err != nil {
-			return y, err
+			return err
 		}
 	}
-	return v.hop.Aggregate(p.ctx, x, what)
+	return v.hop.Aggregate(p.ctx, y, x, what)
 }
 
 func (v *classRounds) ClassSums(int, mat.Dense) (mat.Dense, error) {

@@ -18,6 +18,14 @@ type Head struct {
 	Bias        *tape.Param // 1×C
 }
 
+// Inputs returns how many columns h reads, D.
+func (h *Head) Inputs() int {
+	if h.Freq != nil {
+		return h.Freq.Value.Rows
+	}
+	return h.Weight.Value.Rows
+}
+
 // RandomOf returns how many random features a head with the given number of columns has.
 func (s Layout) RandomOf(columns int) int {
 	if s.RandomEach == 0 {
@@ -52,15 +60,14 @@ func (h *Head) Standardise(x mat.Dense) {
 	}
 }
 
-// RandomFeatures returns those that h makes of columns, N×R.
-func (h *Head) RandomFeatures(cols mat.Dense) mat.Dense {
-	x := cols.Clone()
+// RandomFeatures writes into y those that h makes of columns, N×R.
+func (h *Head) RandomFeatures(y, cols mat.Dense) {
+	x, w := cols.Clone(), h.Freq.Value
 	h.Standardise(x)
-	y := Times(graph.Features{Dense: x}, h.Freq.Value)
+	kernels.GemmNN(x.Rows, w.Cols, x.Cols, x.Data, x.Stride, w.Data, w.Stride, y.Data, y.Stride, false)
 	for i := range y.Rows {
 		kernels.Waves(h.Phase.Value.Data, y.Row(i))
 	}
-	return y
 }
 
 // rowsAtOnce is how many rows have random features at a time: together they are a few megabytes.
@@ -72,7 +79,8 @@ func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
 	for lo := 0; lo < cols.Rows && h.Freq != nil; lo += rowsAtOnce {
 		hi := min(lo+rowsAtOnce, cols.Rows)
-		z, some := h.RandomFeatures(cols.RowRange(lo, hi)), y.RowRange(lo, hi)
+		z, some := mat.New(hi-lo, h.Freq.Value.Cols), y.RowRange(lo, hi)
+		h.RandomFeatures(z, cols.RowRange(lo, hi))
 		w := h.Weight.Value.RowRange(d, h.Weight.Value.Rows)
 		kernels.GemmNN(z.Rows, w.Cols, z.Cols, z.Data, z.Stride, w.Data, w.Stride, some.Data, some.Stride, true)
 	}

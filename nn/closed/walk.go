@@ -13,9 +13,9 @@ import (
 type Surroundings interface {
 	Features() graph.Features // of the nodes, as Encoder.Input or AdjacencyRows returns them
 	Degrees() []float32       // of the nodes
-	// Aggregate returns for each node the weighted sum (Layout.Edges) of its neighbours' rows; x has the nodes' own. An
-	// error calls the rows what.
-	Aggregate(x mat.Dense, what string) (mat.Dense, error)
+	// Aggregate writes into y, for each node, the weighted sum (Layout.Edges) of its neighbours' rows; x has the nodes'
+	// own. An error calls the rows what.
+	Aggregate(y, x mat.Dense, what string) error
 	// ClassSums returns for each node the sum of its neighbours' ClassRows in round r, from 0; logits are the nodes'
 	// own.
 	ClassSums(r int, logits mat.Dense) (mat.Dense, error)
@@ -33,24 +33,20 @@ func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, tr
 		train, others = spec.Present(split, labels)
 		y, logits = labels.Rows(train), spec.Prior(x.Rows(), m.Counts[0].Value.Row(0))
 	}
-	var all []graph.Features
+	all := NewColumns(x.Rows(), m.Heads[len(m.Heads)-1].Inputs())
 	for r, head := range m.Heads {
 		if leaveOut {
 			p = spec.Targets(r, train, others, y, logits)
 		}
 		own, z := m.Source(r, x, p)
-		err := m.RoundColumns(v, r, own, z, logits, func(x mat.Dense) mat.Dense {
-			all = append(all, graph.Features{Dense: x})
-			return x
-		})
-		if err != nil {
+		if err := m.RoundColumns(v, r, own, z, logits, all); err != nil {
 			return logits, columns, err
 		}
 		if r == 0 && m.Own != nil {
-			all = append(all, graph.Features{Dense: m.OwnColumns(x)})
+			all.Add(m.OwnColumns(x))
 		}
 		if leaveOut || spec.Own > 0 || spec.LogitHops > 0 || r == len(m.Heads)-1 {
-			columns = graph.Columns(all).Dense
+			columns = all.Written()
 			logits = head.Logits(columns)
 		}
 	}
@@ -67,43 +63,73 @@ func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	return own, m.Spec.Coarsen(r, x, own)
 }
 
-// RoundColumns passes to add, in order, what round r, from 0, adds to the columns of the nodes in v. own and z are its
-// Source, and logits are from the round before. add returns where the columns are from then on. OwnColumns follow those
-// of the first round.
-func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense,
-	add func(x mat.Dense) mat.Dense) (err error) {
+// Columns are columns of some nodes that are written from left to right.
+type Columns struct {
+	all mat.Dense
+	end int // of those that are written
+}
+
+// NewColumns returns space for columns of n nodes.
+func NewColumns(n, columns int) *Columns { return &Columns{all: mat.New(n, columns)} }
+
+// Next returns the place of the next columns.
+func (c *Columns) Next(columns int) mat.Dense {
+	c.end += columns
+	return c.all.ColRange(c.end-columns, c.end)
+}
+
+// Add writes x and returns its place.
+func (c *Columns) Add(x mat.Dense) mat.Dense {
+	y := c.Next(x.Cols)
+	y.CopyFrom(x)
+	return y
+}
+
+// Written returns the columns so far.
+func (c *Columns) Written() mat.Dense { return c.all.ColRange(0, c.end) }
+
+// RoundColumns adds to columns what round r, from 0, makes of the nodes in v. own and z are its Source, and logits are
+// from the round before. OwnColumns come after the first round.
+func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense, columns *Columns) error {
 	spec := m.Spec
 	if hops := spec.LogitHopsOf(r); hops > 0 {
 		x := spec.Before(logits)
 		for k := range hops {
-			if x, err = v.Aggregate(x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
+			y := columns.Next(x.Cols)
+			if err := v.Aggregate(y, x, fmt.Sprintf("logits of round %d, hop %d", r, k)); err != nil {
 				return err
 			}
-			x = add(x)
+			x = y
 		}
 	}
-	for k := range spec.HopsOf(r) + 1 {
-		if k > 0 {
-			if z, err = v.Aggregate(z, fmt.Sprintf("rows of round %d, hop %d", r+1, k-1)); err != nil {
-				return err
-			}
-			own = z
+	hops := spec.HopsOf(r)
+	if spec.AllHops || hops == 0 {
+		y := columns.Add(own)
+		if len(y.Data) > 0 && &own.Data[0] == &z.Data[0] { // else others than the kept ones are aggregated
+			z = y
 		}
-		if spec.AllHops || k == spec.HopsOf(r) {
-			if own = add(own); k > 0 || !spec.OwnExact { // else others than the kept ones are aggregated
-				z = own
-			}
+	}
+	for k := range hops {
+		var y mat.Dense
+		if spec.AllHops || k == hops-1 {
+			y = columns.Next(z.Cols)
+		} else {
+			y = mat.New(z.Rows, z.Cols)
 		}
+		if err := v.Aggregate(y, z, fmt.Sprintf("rows of round %d, hop %d", r+1, k)); err != nil {
+			return err
+		}
+		z = y
 	}
 	if r == 0 && spec.Degree {
-		add(degreeColumn(v.Degrees()))
+		columns.Add(degreeColumn(v.Degrees()))
 	}
 	if spec.Sums(r) {
 		sums, err := v.ClassSums(r, logits)
 		if err != nil {
 			return err
 		}
-		add(spec.SumColumns(sums, logits))
+		columns.Add(spec.SumColumns(sums, logits))
 	}
 	return nil
 }
@@ -129,8 +155,9 @@ func WholeGraph(adj *graph.CSR, x graph.Features, s Layout) Surroundings {
 func (v *wholeGraph) Features() graph.Features { return v.x }
 func (v *wholeGraph) Degrees() []float32       { return v.degree }
 
-func (v *wholeGraph) Aggregate(x mat.Dense, _ string) (mat.Dense, error) {
-	return aggregate.Features(aggregate.Sum{}, v.adj, graph.Features{Dense: x}).Dense, nil
+func (v *wholeGraph) Aggregate(y, x mat.Dense, _ string) error {
+	aggregate.Into(y, aggregate.Sum{}, v.adj, x)
+	return nil
 }
 
 func (v *wholeGraph) ClassSums(_ int, logits mat.Dense) (mat.Dense, error) {

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -174,9 +172,7 @@ func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err
 	}
 	s.Site.OnModel = func(o *heddle.Result) error { return write(early, o) }
 	s.Site.Embed = s.out.Rows != ""
-	if p.Method == plan.FullBatch && os.Getenv("GOGC") == "" { // an epoch leaves a megabyte of garbage at most
-		defer debug.SetGCPercent(debug.SetGCPercent(10))
-	}
+	defer cli.LittleGarbage(p.Method)()
 	o, err := heddle.Join(ctx, *p, s.Site)
 	w.End()
 	if log := s.Site.Gate.Audit; log != "" { // people keep the head elsewhere

@@ -77,7 +77,9 @@ func (j *job) runs(
 			}
 			local.Last = func() bool { return last }
 		}
-		if one.Result, err = local.Train(ctx); err != nil {
+		end := cli.LittleGarbage(one.plan.Method)
+		one.Result, err = local.Train(ctx)
+		if end(); err != nil {
 			return best, nil, errors.Join(err, one.closer.Close())
 		}
 		sum := one.Total()

@@ -12,12 +12,15 @@ import (
 type Halo struct {
 	Give [][]int32 // [Size] own rows that go to each peer, ascending
 	Ptr  []int     // peer q's rows are [Ptr[q], Ptr[q+1]) of all, after the own ones
-	Into mat.Dense // space for all rows, with the own ones in it (empty = new space)
+	// Into is space for all rows, with the own ones in it (empty = new space). Further own rows, which are only sent,
+	// may be where others' rows go: they are in messages before others' are written.
+	Into mat.Dense
 }
 
-// all returns space for all rows, with own in it.
+// all returns space for all rows, with own in it. No further own rows are read from then on.
 func (h Halo) all(own mat.Dense) mat.Dense {
 	if !h.Into.Empty() {
+		h.Into.RowRange(h.Ptr[0], h.Into.Rows).Zero() // rows of absent members stay so
 		return h.Into
 	}
 	x := mat.New(h.Ptr[len(h.Ptr)-1], own.Cols)
@@ -39,25 +42,30 @@ func (k *Coder) Exchange(
 	case mixed || k.coding != (coding{}):
 		return k.exchangeCoded(ctx, g, h, own, what)
 	default:
-		d, x := own.Cols(), h.all(own.Dense)
 		out, in := make([][]float32, size), make([][]float32, size)
 		for q := range size {
 			if q != me {
-				out[q], in[q] = own.Dense.Select(h.Give[q]).Data, x.Data[h.Ptr[q]*d:h.Ptr[q+1]*d]
+				out[q] = own.Dense.Select(h.Give[q]).Data
+			}
+		}
+		d, x := own.Cols(), h.all(own.Dense)
+		for q := range size {
+			if q != me {
+				in[q] = x.Data[h.Ptr[q]*d : h.Ptr[q+1]*d]
 			}
 		}
 		if err := g.Exchange(ctx, comm.Halo, what, out, in); err != nil {
 			return Block{}, err
 		}
-		return Block{Dense: x}, finiteRows(x, h.Ptr, own.Rows(), what)
+		return Block{Dense: x}, finiteRows(x, h.Ptr, what)
 	}
 }
 
 // finiteRows returns an error that names a member that has sent a value which is not finite, unless own rows, the first
 // ones, have such, too: then training has diverged.
-func finiteRows(x mat.Dense, ptr []int, own int, what string) error {
+func finiteRows(x mat.Dense, ptr []int, what string) error {
 	bad := slices.IndexFunc(x.Data, func(v float32) bool { return !finite(v) })
-	if bad < 0 || bad/x.Cols < own {
+	if bad < 0 || bad/x.Cols < ptr[0] {
 		return nil
 	}
 	for q := range len(ptr) - 1 {
