@@ -12,12 +12,12 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// first is how the first layer comes by the features of the halo, which never change.
+// first is how the first layer gets the features of the halo, which never change.
 type first int
 
 const (
 	fetched    first = iota // they are fetched once and kept
-	aggregated              // their aggregate is computed once and kept; they are not
+	aggregated              // their aggregate is computed once and kept; the features themselves are not kept
 	stream                  // they are fetched whenever the layer is computed, as the rows of the other layers are
 )
 
@@ -65,7 +65,7 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 		return err
 	}
 	t.findLabelInputs()
-	t.count *= 1 - float64(t.Model.Spec.Encoder.Labels) // labels that are given are not learned
+	t.count *= 1 - float64(t.Model.Spec.Encoder.Labels) // labels that are given as inputs are not learned
 	if t.val, err = t.look(ctx, r, graph.Val, t.full, t.links != nil); err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (t *Trainer) prepare(ctx context.Context, r comm.Reducer) error {
 	return t.plan(ctx)
 }
 
-// learnDegrees asks the other workers for the degrees of a's halo, if weights of edges depend on the degrees of both
-// ends.
+// learnDegrees asks the other workers for the degrees of a's halo, if the weight of an edge depends on the degrees of
+// both ends.
 func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
 	if weighs(t.Model) && t.shard.Parts > 1 {
 		a.GraphView, err = t.line.sender.WithDegrees(ctx, a.GraphView)
@@ -82,7 +82,7 @@ func (t *Trainer) learnDegrees(ctx context.Context, a *graphView) (err error) {
 	return err
 }
 
-// countLabels counts the training labels of all workers, class by class.
+// countLabels counts the training labels of all workers by class.
 func (t *Trainer) countLabels(ctx context.Context) error {
 	if err := t.CountLabels(ctx, ofLabels); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	case l.Frozen() && l.Spec.Dropout == 0 && t.input.Sparse == nil && t.Model.Spec.Encoder.Labels == 0:
 		t.first = aggregated
 	case t.shard.Parts > 1 && l.Spec.Hops > 1:
-		t.first = stream // dropout comes before the first hop, so that the second one changes with it
+		t.first = stream // dropout comes before the first hop, so the second hop changes with it
 	default:
 		over := []int64{0}
 		if m := t.config.Memory; m > 0 && size(t.input)*int64(t.shard.Halo()) > m*int64(max(t.shard.Owned, 1)) {
@@ -150,7 +150,7 @@ func (t *Trainer) firstLayer(ctx context.Context, r comm.Reducer) error {
 	return nil
 }
 
-// size returns the bytes of some rows.
+// size returns how many bytes the rows take.
 func size(f graph.Features) int64 {
 	if f.Sparse != nil {
 		return 8 * int64(f.Sparse.NNZ())
@@ -160,7 +160,7 @@ func size(f graph.Features) int64 {
 
 // aggregate computes the first layer's aggregate of the features.
 func (t *Trainer) aggregate(a *graphView) error {
-	t.first = stream // the edges are wanted, cut by where the rows are
+	t.first = stream // edges are read, split by the owner of the source
 	p, err := t.part(0, a, t.wholeField())
 	t.first = aggregated
 	if err != nil {
@@ -184,8 +184,8 @@ func (t *Trainer) aggregate(a *graphView) error {
 	return nil
 }
 
-// plan decides which fetched rows are kept until the gradient has been computed, if that reads them, and informs the
-// peers which of their rows will be fetched again.
+// plan decides which fetched rows are kept for the backward pass, if that reads them. It informs the peers which of
+// their rows will be fetched again.
 func (t *Trainer) plan(ctx context.Context) error {
 	s, left := t.shard, t.config.Memory
 	out := make([][]byte, s.Parts)
@@ -219,8 +219,8 @@ func (t *Trainer) plan(ctx context.Context) error {
 	return nil
 }
 
-// keep decides which rows of unit k are kept, within the bytes left, and marks the peers from whom
-// they are fetched again.
+// keep decides which rows of unit k are kept within the bytes that are left, and marks the peers whose rows are fetched
+// again.
 func (t *Trainer) keep(k int, left *int64, again []byte) train.Event {
 	l, h := t.units[k].layer, t.train.parts[k].far
 	p := train.Event{Kind: train.HaloPlan, Layer: l.Name, Width: l.SentWidth()}

@@ -1,7 +1,8 @@
-// Package fullbatch trains all layers of a model jointly on the whole graph, one step an epoch, over any number of
-// workers that each hold a part of it: the same curve for any number, up to rounding. A layer's halo rows are fetched
-// while it is computed, part by part if wanted (sequential aggregation and rematerialisation; Mostafa, MLSys 2022).
-// With one worker it is the ordinary end-to-end training of a graph neural network, the baseline of every comparison.
+// Package fullbatch trains all layers of a model jointly on the whole graph, one step an epoch. Any number of workers
+// each have a part of the graph: the loss curve is the same for any number, up to rounding. A layer's halo rows are
+// fetched while it is computed, part by part if wanted (sequential aggregation and rematerialisation; Mostafa, MLSys
+// 2022). With one worker it is the ordinary end-to-end training of a graph neural network, the baseline of every
+// comparison.
 //
 // Letters in comments: N nodes, F in, H hidden, C classes, K workers.
 package fullbatch
@@ -22,18 +23,18 @@ type Config struct {
 
 	Fetch string `json:"fetch"` // how a layer's halo rows arrive: "sar", "sa", "oneshot" or "auto" (Fetches)
 
-	Links *train.LinkTask `json:"links,omitempty"` // for models of links (nil = nodes have labels)
+	Links *train.LinkTask `json:"links,omitempty"` // for link prediction (nil = nodes have labels)
 
-	Order string `json:"order"` // of summation: "any" (as rows arrive), or "fixed": the same bits in every run
-	// blocks of rows, and of gradients, in flight while one is being computed; at least 0
+	Order string `json:"order"` // order of summation: "any" (as rows arrive), or "fixed" (the same bits in every run)
+	// blocks of rows, and of gradients, on their way while one is being computed; at least 0
 	Prefetch int `json:"-"`
 	// bytes of halo rows that this worker may keep although it could fetch them again (0 = no limit)
 	Memory int64 `json:"-"`
 }
 
-// Fetches are the ways in which a layer's halo rows come. "sar" fetches them peer by peer, drops what has been added
-// up, and fetches it again for the gradient if that reads it; "sa" keeps it instead; "oneshot" fetches all at once, and
-// keeps. "auto" keeps what fits in Memory.
+// Fetches are the ways to fetch a layer's halo rows. "sar" fetches them peer by peer, drops each block once it is added
+// up, and fetches it again if the gradient reads it. "sa" keeps the blocks for the gradient instead. "oneshot" fetches
+// all at once and keeps them. "auto" keeps what fits in Memory.
 var Fetches = []string{"sar", "sa", "oneshot", "auto"}
 
 // Defaults returns the default configuration of spec.

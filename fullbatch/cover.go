@@ -15,7 +15,7 @@ import (
 // pass the gradient of a sum is sent instead of the gradients of its terms: from s = Σ_j w_j z_j follows dz_j = w_j ds,
 // which the terms' owner adds to each.
 
-// sums reports whether sums may stand for rows of unit k's halo.
+// sums reports whether workers may send sums instead of rows of unit k's halo.
 func (t *Trainer) sums(k int) bool { return t.units[k].layer.Sums() && t.config.Exchange != "halo" }
 
 // agreeCovers asks every worker for a cover of the rows that unit k reads from it, if that saves bytes.
@@ -42,7 +42,7 @@ func (t *Trainer) agreeCovers(k int, a *graphView, r receptiveField) (*train.Cov
 	return c, err
 }
 
-// cover makes of p's halo, so far of rows, one of rows and sums.
+// cover replaces p's halo of rows by one of rows and sums.
 func (t *Trainer) cover(k int, p *part, a *graphView, r receptiveField) error {
 	c, err := t.agreeCovers(k, a, r)
 	if err != nil {
@@ -87,7 +87,7 @@ func (t *Trainer) cover(k int, p *part, a *graphView, r receptiveField) error {
 	return nil
 }
 
-// choice returns the given elements of f, or nil of nil.
+// choice returns the elements of f at the indices `of`, or nil if f is nil.
 func choice(f []float64, of []int32) []float64 {
 	if f == nil {
 		return nil
@@ -99,7 +99,7 @@ func choice(f []float64, of []int32) []float64 {
 	return some
 }
 
-// given returns how many rows and sums go to peer q.
+// given returns how many rows and sums this worker sends to peer q.
 func (f *fetching) given(q int) int {
 	if f.sums != nil && f.sums[q] != nil {
 		return len(f.give[q]) + f.sums[q].NumDst
@@ -107,7 +107,7 @@ func (f *fetching) given(q int) int {
 	return len(f.give[q])
 }
 
-// out returns the k-th of what goes to a peer: a row of z, or a sum of such rows, which is good until the next call for
+// out returns the k-th vector to send to a peer: a row of z, or a sum of rows. A sum is valid until the next call for
 // the same peer.
 func (f *fetching) out(z mat.Dense, to, k int) []float32 {
 	if k < len(f.give[to]) {
@@ -129,7 +129,7 @@ func (f *fetching) out(z mat.Dense, to, k int) []float32 {
 	return sum
 }
 
-// back adds to dz the values at, at+1, … of the gradient of the k-th of what went to a peer.
+// back adds the gradient of the k-th vector that was sent to a peer to dz. The gradient is values[at:].
 func (f *fetching) back(dz mat.Dense, from, k, at int, values []float32) {
 	if k < len(f.give[from]) {
 		kernels.Add(values, dz.Row(int(f.give[from][k]))[at:][:len(values)])

@@ -11,16 +11,16 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// haloLine is this worker's way to the others while a run lasts.
+// haloLine exchanges halo rows with the other workers during a run.
 type haloLine struct {
 	ctx    context.Context
 	group  *comm.Group
 	sender *train.Sender
-	fixed  bool // rows and gradients are added up in one order
-	ahead  int  // blocks on their way while one is worked on
+	fixed  bool // rows and gradients are added up in the same order in every run
+	ahead  int  // blocks on their way while one is being computed
 
-	spare     [][]float32 // memory of blocks that are done with
-	now, peak int         // values of halo rows and of their gradients that are held
+	spare     [][]float32 // memory of blocks that are finished, for reuse
+	now, peak int         // numbers in memory for halo rows and their gradients
 }
 
 // take returns memory for n values.
@@ -35,7 +35,7 @@ func (l *haloLine) take(n int) []float32 {
 		}
 	}
 	if k := len(l.spare); k > 0 {
-		l.spare = l.spare[:k-1] // too short for what is wanted now
+		l.spare = l.spare[:k-1] // too short for this block
 	}
 	return make([]float32, n)
 }
@@ -45,31 +45,31 @@ func (l *haloLine) drop(b []float32) {
 	l.spare = append(l.spare, b)
 }
 
-// halo is the sources of one layer that other workers hold.
+// halo is the set of sources of one layer that other workers own.
 type halo struct {
 	*haloLine
 	what   string       // for errors
-	give   [][]int32    // give[q]: near rows that peer q fetches
-	sums   []*graph.CSR // sums[q]: over near rows, that peer q fetches after them (nil = none)
-	blocks []block      // in the order in which they are asked for
-	of     []int        // of[q]: the block that peer q's rows are in
-	again  []bool       // again[q]: peer q fetches rows again for its gradient, where that reads them
+	give   [][]int32    // give[q]: own rows that peer q fetches
+	sums   []*graph.CSR // sums[q]: sums of own rows that peer q fetches after the rows (nil = none)
+	blocks []block      // in the order of the requests
+	of     []int        // of[q]: the block that contains peer q's rows
+	again  []bool       // again[q]: peer q fetches rows again if its gradient reads them
 }
 
-// block is what is fetched and added up at once: the rows of one peer, or of all.
+// block is a set of rows that is fetched and added up at once: one peer's rows, or all peers' rows.
 type block struct {
 	g     *graph.CSR
 	nodes []int64
 	from  []int // peers
 	at    []int // at[q]: first row of peer q
-	rows  []int // rows[q]: how many
+	rows  []int // rows[q]: number of peer q's rows
 	keep  bool  // the rows stay until the gradient has been computed
 	kept  mat.Dense
 }
 
-// turns returns the other peers in the order in which this one fetches from them: the rank before
-// its own first, so that no two begin with the same. Their gradients are sent in this order and
-// taken in the reverse one, which is the order in which they are sent here.
+// turns returns the other peers in the order in which this one fetches from them: the rank before its own first, so
+// that no two peers begin with the same one. Gradients are sent to them in this order. They are received in the reverse
+// order, in which the peers send them.
 func turns(rank, size int) (fetch, take []int) {
 	for r := 1; r < size; r++ {
 		fetch, take = append(fetch, (rank+size-r)%size), append(take, (rank+r)%size)
@@ -77,7 +77,7 @@ func turns(rank, size int) (fetch, take []int) {
 	return fetch, take
 }
 
-// sum takes the near block and every block that is fetched into a hop.
+// sum adds the near block and every fetched block to a hop.
 func (h *halo) sum(hop *aggregate.Hop) error {
 	z := hop.Rows
 	f := h.fetch(z.Cols, func(b *block) bool { return true })
@@ -101,8 +101,8 @@ func (h *halo) sum(hop *aggregate.Hop) error {
 	return f.stream.End()
 }
 
-// grad takes the near block and every block into the backward pass of a hop, with the block's rows
-// where that reads them, and sends what it finds to the rows' owners.
+// grad runs the backward pass of a hop over the near block and every other block, whose rows are fetched if the pass
+// reads them. It sends the gradients to the rows' owners.
 func (h *halo) grad(hop *aggregate.HopGrad) error {
 	dz, z, reads := hop.Grad, hop.Rows, hop.NeedsSource()
 	f := h.fetch(dz.Cols, func(b *block) bool { return reads && !b.keep })
@@ -151,7 +151,7 @@ func (h *halo) grad(hop *aggregate.HopGrad) error {
 	return err
 }
 
-// grads takes every block into the backward pass of a hop, and lets its gradient leave.
+// grads runs the backward pass of a hop over every block and queues the block's gradient for sending.
 func (f *fetching) grads(hop *aggregate.HopGrad, out *queue) {
 	for b, rows, ok := f.next(); ok; b, rows, ok = f.next() {
 		inPlace := f.wanted(b) && hop.TakesPlace()
@@ -178,7 +178,7 @@ func (f *fetching) grads(hop *aggregate.HopGrad, out *queue) {
 		if out.left[f.at] == 0 {
 			out.release(f.at)
 		}
-		if inPlace { // the next block comes when there is memory for it
+		if inPlace { // the next block is requested once there is memory for it
 			if !out.wait() {
 				return
 			}
@@ -187,18 +187,18 @@ func (f *fetching) grads(hop *aggregate.HopGrad, out *queue) {
 	}
 }
 
-// fetching is the rows of blocks on their way.
+// fetching receives the rows of blocks.
 type fetching struct {
 	*halo
 	stream *comm.Stream
 	cols   int
-	wanted func(*block) bool // whether a block has to be fetched; else it is at hand, or not read
+	wanted func(*block) bool // whether a block has to be fetched; else it is in memory, or is not read
 	bufs   [][]float32       // [block] being filled
-	left   []int             // [block] peers whose rows are missing
-	asked  int               // blocks asked for, of those in order
-	taken  []bool            // [block] next has returned it
-	at     int               // the block that next returned last
-	room   [][]float32       // [q] memory of a sum on its way to peer q
+	left   []int             // [block] number of peers whose rows are missing
+	asked  int               // number of blocks requested so far, in order
+	taken  []bool            // [block] next has returned the block
+	at     int               // index of the block that next returned last
+	room   [][]float32       // [q] memory of a sum that is being sent to peer q
 }
 
 func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
@@ -207,7 +207,8 @@ func (h *halo) fetch(cols int, wanted func(*block) bool) *fetching {
 		taken: make([]bool, n), room: make([][]float32, len(h.give))}
 }
 
-// lane is lane 0 of a stream: rows of z for the peers to which this worker sends them, and rows of the wanted blocks.
+// lane is lane 0 of a stream: it sends rows of z to the peers that `sends` selects and receives rows of the wanted
+// blocks.
 func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 	send, recv := make([]int, len(f.give)), make([]int, len(f.give))
 	for q := range f.give {
@@ -229,14 +230,14 @@ func (f *fetching) lane(z mat.Dense, sends func(q int) bool) comm.Lane {
 		})
 }
 
-// beginFetch asks for the first blocks.
+// beginFetch requests the first blocks.
 func (f *fetching) beginFetch() {
 	for range 1 + f.ahead {
 		f.ask()
 	}
 }
 
-// ask asks for the next block that has to be fetched.
+// ask requests the next block that has to be fetched.
 func (f *fetching) ask() {
 	for f.asked < len(f.blocks) {
 		i := f.asked
@@ -256,8 +257,8 @@ func (f *fetching) ask() {
 	}
 }
 
-// next returns a block and its rows: the next one in order, or the first that is there. Rows that
-// are not read are empty. Not ok, all have been returned or the operation has failed.
+// next returns a block and its rows: the next block in order, or the first one that has arrived. Rows that are not read
+// are empty. If ok is false, all blocks have been returned or the operation has failed.
 func (f *fetching) next() (b *block, rows mat.Dense, ok bool) {
 	for {
 		waits := false
@@ -289,23 +290,22 @@ func (f *fetching) next() (b *block, rows mat.Dense, ok bool) {
 	}
 }
 
-// done gives a block's memory back and asks for another block.
+// done releases a block's memory and requests another block.
 func (f *fetching) done(rows mat.Dense) {
 	f.haloLine.drop(rows.Data)
 	f.ask()
 }
 
-// queue is the gradients of blocks on their way to the owners of the rows: at most one more than
-// the line has ahead.
+// queue sends the gradients of blocks to the owners of the rows. It has at most one gradient more than haloLine.ahead.
 type queue struct {
 	*halo
 	stream *comm.Stream
-	of     [][]float32 // [block]
-	left   []int       // [block] peers to whom it has not been sent
+	of     [][]float32 // [block] gradients
+	left   []int       // [block] number of peers that have not got theirs yet
 	held   int
 }
 
-// wait waits until one more gradient fits into memory; it returns false if the operation has failed.
+// wait waits until there is memory for one more gradient; it returns false if the operation has failed.
 func (o *queue) wait() bool {
 	for o.held > o.ahead {
 		q, ok := o.stream.Sent(1)
@@ -327,7 +327,7 @@ func (o *queue) zeros(n int) []float32 {
 	return b
 }
 
-// hold keeps the memory of block i's gradient until that has been sent.
+// hold keeps the memory of block i's gradient until the gradient has been sent.
 func (o *queue) hold(i int, b []float32) {
 	o.of[i] = b
 	o.held++
@@ -339,7 +339,7 @@ func (o *queue) release(i int) {
 	o.held--
 }
 
-// clear gives back the memory of all gradients that are left, after a failure too.
+// clear releases the memory of all remaining gradients, also after a failure.
 func (o *queue) clear() {
 	for i, b := range o.of {
 		if b != nil {

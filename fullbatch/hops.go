@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// hops appends to the features their sums over 1 to Encoder.Hops hops, each computed once a run: for each hop the
-// halo's rows are sent once, and none afterwards (SIGN; Frasca et al., 2020, arXiv 2004.11198). which is 0 for the
-// whole graph and 1 for the part that training sees.
+// hops appends the sums of the features over 1 to Encoder.Hops hops to the features. They are computed once a run: each
+// hop sends the halo's rows once (SIGN; Frasca et al., 2020, arXiv 2004.11198). `which` is 0 for the whole graph and 1
+// for the part that training sees.
 func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which int) error {
 	n := t.Model.Spec.Encoder.Hops
 	if n == 0 {
@@ -24,7 +24,7 @@ func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which 
 			return err
 		}
 		x := aggregate.Features(aggregate.Sum{}, edges, rows)
-		dense := []int64{0} // sums of sparse rows become dense if they are full, at all workers or at none
+		dense := []int64{0} // sums of sparse rows are stored dense if they are full, at all workers or at none
 		if x.Sparse == nil {
 			dense[0] = 1
 		}

@@ -7,19 +7,19 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Label augmentation: labels of training nodes are inputs. At every step each training node is chosen anew to show its
-// label as an input or to learn it; inference shows all (Shi et al., IJCAI 2021, §3.2). The choice is a function of
-// seed, epoch and node, so that a node's owner and the workers with it in their halo agree.
+// Label augmentation: labels of training nodes are inputs. In every step each training node randomly either shows its
+// label as an input or learns it; inference shows all labels (Shi et al., IJCAI 2021, §3.2). The choice is a function
+// of seed, epoch and node, so that a node's owner and the workers with the node in their halo agree.
 
 // labelInputs are the labels in the input of the training view.
 type labelInputs struct {
-	node  []int64 // whose labels they are
-	at    []int   // where their values lie
-	class []int32 // of the wanted nodes, whether given or not
+	node  []int64 // IDs of the nodes whose labels are inputs
+	at    []int   // index of each label's value in the input
+	class []int32 // classes of the wanted nodes, whether or not they are inputs
 	other []float32
 }
 
-// findLabelInputs makes the training view's input its own and finds the labels in it.
+// findLabelInputs gives the training view its own copy of the input and finds the labels in it.
 func (t *Trainer) findLabelInputs() {
 	if t.Model.Spec.Encoder.Labels == 0 {
 		return
@@ -49,7 +49,7 @@ func (t *Trainer) findLabelInputs() {
 	}
 }
 
-// drawLabelInputs draws which labels are inputs of this step, and leaves the others to be learned.
+// drawLabelInputs samples which labels are inputs of this step; the other labels are learned.
 func (t *Trainer) drawLabelInputs() {
 	h, v := t.given, t.train
 	if h == nil {
@@ -61,7 +61,7 @@ func (t *Trainer) drawLabelInputs() {
 	}
 	values := v.input.Dense.Data
 	if s := v.input.Sparse; s != nil {
-		s.Val, h.other = h.other, s.Val // a tape knows values by their address: what changes must lie elsewhere
+		s.Val, h.other = h.other, s.Val // a tape identifies values by address: changed values need a new one
 		values = s.Val
 	}
 	for k, at := range h.at {

@@ -5,16 +5,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// StepMemory is how many bytes a worker needs for a step, besides parameters, the shard and the buffers of the
-// transport.
+// StepMemory is how many bytes a worker needs for a step, in addition to parameters, the shard and the transport's
+// buffers.
 type StepMemory struct {
 	Tape  tape.Memory // for own nodes: inversely proportional to the number of workers
-	Halo  int64       // peak of halo rows and of their gradients
-	First int64       // of the features of the halo, or of their aggregate, kept for the run
-	Edges int64       // of the step's edges
+	Halo  int64       // peak of halo rows and their gradients
+	First int64       // features of the halo, or their aggregate, which are kept for the run
+	Edges int64       // edges of the step
 }
 
-// Memory returns what the steps of Run held.
+// Memory returns how much memory the steps of Run took.
 func (t *Trainer) Memory() StepMemory {
 	m := StepMemory{Tape: t.tape.Memory(), Halo: 4 * int64(t.line.peak),
 		First: size(t.rows) - size(t.input) + size(t.seen.z) + size(t.seen.beside)}

@@ -11,7 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
-// Messages returns what a run of these members sends, if rows that the gradient reads are fetched again.
+// Messages returns what a run of these members sends, under the assumption that rows which the gradient reads are
+// fetched again.
 func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
@@ -84,7 +85,7 @@ func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	return []*train.Messages{l}, nil
 }
 
-// weighs reports whether weights of edges are made of the degrees of both their ends.
+// weighs reports whether the weight of an edge depends on the degrees of both its ends.
 func weighs(m *nn.Model) bool {
 	return m.Spec.Encoder.Hops > 0 || m.Spec.CorrectSmooth != nil ||
 		slices.ContainsFunc(layersOf(m), func(l *nn.Layer) bool { return l.Edges == graph.GCN })
@@ -98,11 +99,12 @@ func layersOf(m *nn.Model) (all []*nn.Layer) {
 	return append(all, m.Layers...)
 }
 
-// featureRows is what the exchanges of features are called.
+// featureRows is the name of the exchanges of features.
 const featureRows = "features of the halo"
 
-// addHops adds the rows that a layer aggregates, and the gradients of others' rows. The first layer's rows are features
-// of that width, which never change: they are sent once if they fit into memory and only one hop reads them.
+// addHops adds the rows that a layer aggregates, and the gradients that are sent back to their owners. The first
+// layer's rows are features with `width` columns, which never change. They are sent once if they fit into memory and
+// only one hop reads them.
 func (c Config) addHops(l *train.Messages, layer *nn.Layer, first bool, width int, steps, validations, views int64) {
 	hops := int64(max(layer.Spec.Hops, 1))
 	if first {

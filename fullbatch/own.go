@@ -12,20 +12,20 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// ownRows are the learned rows of nodes without features. Each worker has the rows of its own nodes and changes them by
-// itself, unlike parameters, which all workers have and sum. Other workers read a boundary node's row like any layer's,
-// and send its gradient back. The methods of nil do nothing.
+// ownRows are the learned rows of nodes without features. Each worker has the rows of its own nodes and trains them by
+// itself, unlike parameters, which all workers have and sum. Other workers read a boundary node's row like any layer's
+// row, and send its gradient back. The methods do nothing for nil.
 type ownRows struct {
-	of    []int32   // [Owned] which row of the table a node has; −1: it has features
+	of    []int32   // [Owned] row of each node in the table (−1 = the node has features)
 	table mat.Dense // rows×D
 	grad  mat.Dense
 	best  mat.Dense
 	opt   *optim.SparseAdam
 }
 
-// newOwnRows returns the rows of the owned nodes of s: of all if their features are only numbers, else of nodes without
-// features. The global IDs seed them, from a normal distribution of variance 1/D. It returns nil if the encoder has no
-// such rows.
+// newOwnRows returns the learned rows of owned nodes of s: of all nodes if their features are only numbers, else of
+// nodes without features. The rows are normally distributed with variance 1/D, seeded by the global IDs. It returns nil
+// if the encoder has no such rows.
 func newOwnRows(c Config, s *shard.Shard, key rng.Key) (*ownRows, error) {
 	if c.Spec.Encoder.Kind != "embedding" {
 		return nil, nil
@@ -56,8 +56,8 @@ func newOwnRows(c Config, s *shard.Shard, key rng.Key) (*ownRows, error) {
 	return o, err
 }
 
-// bare reports whether the features of owned node i say no more than its type: there are none, or one column that is 1,
-// as readers of tables make it.
+// bare reports whether the features of owned node i give no more than its type: there are none, or one column that is
+// 1, which the readers of tables add.
 func bare(s *shard.Shard, i int) bool {
 	if s.Types.Count() == 0 {
 		return false
@@ -85,7 +85,7 @@ func (o *ownRows) addTo(h mat.Dense, nodes []int32) {
 	}
 }
 
-// learn adds the gradient d of what addTo made.
+// learn adds the gradient d of the rows that addTo added.
 func (o *ownRows) learn(d mat.Dense, nodes []int32) {
 	if o == nil {
 		return
@@ -97,7 +97,7 @@ func (o *ownRows) learn(d mat.Dense, nodes []int32) {
 	}
 }
 
-// zeroGrad forgets the last step's gradient.
+// zeroGrad clears the last step's gradient.
 func (o *ownRows) zeroGrad() {
 	if o != nil {
 		clear(o.grad.Data)
@@ -111,7 +111,7 @@ func (o *ownRows) stepRows(scale, lr float32) {
 	}
 }
 
-// keepBest copies the rows of an epoch that validates best so far.
+// keepBest copies the rows of the epoch with the best validation so far.
 func (o *ownRows) keepBest() {
 	if o != nil {
 		o.best.CopyFrom(o.table)

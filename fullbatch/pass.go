@@ -8,25 +8,25 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// pass computes a view's scores, unit by unit, and their gradients back: it drives the phases of each layer. Memory of
-// rows is reused once no later step reads them, or if they can be recomputed.
+// pass computes a view's scores, unit by unit, and the backward pass; it runs the phases of each layer. Memory of rows
+// is reused once no later step reads them, or if they can be recomputed.
 type pass struct {
 	t    *Trainer
 	v    *view
 	tape *tape.Tape
-	add  func(x []float32) error // adds statistics up over the workers; nil in inference
+	add  func(x []float32) error // sums statistics over the workers; nil in inference
 	room [2]mat.Dense            // memory that units share
-	dx   []place                 // [unit] of the gradient of its input
+	dx   []place                 // [unit] memory for the gradient of the unit's input
 	keep *mat.Dense              // gets a copy of the rows that the last linear map reads (nil = no copy)
 
-	forwards  nn.Forward // of the unit at hand
+	forwards  nn.Forward // buffers of the current unit
 	backwards nn.Backward
 }
 
-// place is where a gradient is written, over rows that nobody reads any more (empty = in new memory).
+// place is where a gradient is written: over rows that are no longer read, or (empty) in new memory.
 type place struct {
 	rows mat.Dense
-	end  tape.Mark // memory from here on is unused when the gradient is complete
+	end  tape.Mark // memory from here on is unused once the gradient is complete
 }
 
 func (t *Trainer) pass(v *view, on *tape.Tape, add func(x []float32) error) *pass {
@@ -46,9 +46,9 @@ func (t *Trainer) pass(v *view, on *tape.Tape, add func(x []float32) error) *pas
 	return p
 }
 
-// shares returns the shared memory for a unit's rows, −1 if they have their own. In training, rows that can be
-// recomputed share memory; in inference, all do, because rows are needed only until the next ones have been computed
-// from them.
+// shares returns the index of the shared memory for a unit's rows, or −1 if they have their own memory. In training,
+// rows that can be recomputed share memory. In inference all rows do, because they are needed only until the next ones
+// have been computed from them.
 func (p *pass) shares(k int) int {
 	switch u := p.t.units[k]; {
 	case p.tape == p.t.infer:
@@ -59,7 +59,7 @@ func (p *pass) shares(k int) int {
 	return -1
 }
 
-// sum drives a hop over the rows at hand and those that others have.
+// sum runs a hop over own rows and the other workers' rows.
 func (p *part) sum(hop *aggregate.Hop) error {
 	if p.far != nil {
 		return p.far.sum(hop)
@@ -68,7 +68,7 @@ func (p *part) sum(hop *aggregate.Hop) error {
 	return nil
 }
 
-// grad is the same of its backward pass.
+// grad runs the backward pass of such a hop.
 func (p *part) grad(hop *aggregate.HopGrad) error {
 	if p.far != nil {
 		return p.far.grad(hop)
@@ -97,8 +97,8 @@ func (p *pass) forward() (mat.Dense, error) {
 	return x, nil
 }
 
-// unit computes unit k from x, which the first one has of the view: the layer's rows, and what is
-// handed on.
+// unit computes unit k from x, or from the view if k is the first unit. It returns the layer's rows h, and the unit's
+// output.
 func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	u, q := p.t.units[k], &p.v.parts[k]
 	from := p.tape.Mark()
@@ -117,7 +117,7 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	f := &p.forwards
 	f.Begin(u.layer, h, in, p.tape)
 	switch {
-	case in.Again.Possible(): // in memory that units share, in front of this one's
+	case in.Again.Possible(): // in memory that units share, before this unit's rows
 		p.dx[k] = place{in.X.Dense, from}
 	case k > 0:
 		p.dx[k].rows, p.dx[k].end = f.Place()
@@ -145,8 +145,8 @@ func (p *pass) unit(k int, x mat.Dense) (h, out mat.Dense, err error) {
 	return h, scores, nil
 }
 
-// backward adds to the slab's gradients, from d, the gradient of the scores, which is used up. It calls ready for each
-// unit whose gradients are complete.
+// backward adds the gradients of the parameters to the slab. Its input d is the gradient of the scores, which is
+// overwritten. It calls ready for each unit whose gradients are complete.
 func (p *pass) backward(d mat.Dense, ready func(k int) error) error {
 	for k := len(p.t.units) - 1; k >= 0; k-- {
 		var err error

@@ -10,17 +10,17 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// What the reductions of a run are of. With generation, epoch and step (comm.ReduceID) no two are the same.
+// What the reductions of a run sum. With generation, epoch and step (comm.ReduceID) no two IDs are the same.
 const (
 	ofLabels     = "label counts"
 	ofLinks      = "counts of links"
 	ofMemory     = "workers short of memory"
-	ofHops       = "workers with dense sums" // a step a hop
-	ofEdges      = "edges of a split's view" // a step a split
-	ofGradient   = "gradient"                // a step a bucket
-	ofStatistics = "batch norm statistics"   // a step a sum
+	ofHops       = "workers with dense sums" // the step is the hop
+	ofEdges      = "edges of a split's view" // the step is the split
+	ofGradient   = "gradient"                // the step is the bucket
+	ofStatistics = "batch norm statistics"   // the step counts the sums
 	ofValidation = "validation"
-	ofResult     = "result" // a step a split
+	ofResult     = "result" // the step is the split
 	ofSmoothing  = "residuals to smooth"
 )
 
@@ -30,31 +30,31 @@ func sumCounts(ctx context.Context, r comm.Reducer, id comm.ReduceID, n []int64)
 	return err
 }
 
-// bucket is the least number of gradients that are summed at once: a megabyte, for which the latency of the two trips
+// bucket is the least number of gradients that are summed at once: a megabyte, so that the latency of two messages
 // matters little.
 const bucket = 1 << 18
 
-// reduction adds up the workers' gradients during the backward pass: gradients of the last layers are summed once they
-// are complete, while gradients of earlier layers are computed and rows are sent (Li et al., PyTorch Distributed, VLDB
-// 2020, §3.2.3). Sums are by element, so that their bits do not depend on which gradients are summed together.
+// reduction sums the workers' gradients during the backward pass. Gradients of the last layers are summed while
+// gradients of earlier layers are computed and rows are sent (Li et al., PyTorch Distributed, VLDB 2020, §3.2.3). Sums
+// are by element, so that their bits do not depend on which gradients are summed together.
 type reduction struct {
 	t      *Trainer
-	r      comm.Reducer // of the last gradients, when no rows are sent any more
-	beside *comm.Group  // of the earlier ones (nil = none)
+	r      comm.Reducer // sums the last gradients, when no rows are sent any more
+	beside *comm.Group  // sums the earlier ones (nil = all are summed at the end)
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   chan *comm.Contribution
 	done   chan error
-	hi     int // of the gradients: from here on they have been handed over
-	parts  int // handed over so far
+	hi     int // gradients from this index on are already being summed
+	parts  int // number of buckets so far
 
-	// The loss, and a checksum of each worker's parameters, are sent with the first gradients that are summed.
+	// The loss, and a checksum of each worker's parameters, are sent with the first gradients.
 	loss    [eval.RealLen]int64
-	digests [][]byte // of each worker, by rank
+	digests [][]byte // checksum of each worker's parameters, by rank
 }
 
-// reduction begins the sums of a step, whose loss is this worker's. All is summed at the end, through r, unless r is
-// the group itself, which then has a second group for earlier sums (comm.Group.Dup).
+// reduction begins the sums of a step with this worker's loss. All gradients are summed at the end, through r, unless r
+// is the group itself. The group then has a second group for earlier sums (comm.Group.Dup).
 func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
 	s := &reduction{t: t, r: r, hi: len(t.Params.Grad), work: make(chan *comm.Contribution, len(t.units)),
 		done: make(chan error, 1)}
@@ -74,8 +74,8 @@ func (t *Trainer) reduction(ctx context.Context, r comm.Reducer) *reduction {
 	return s
 }
 
-// ready reports that the gradients of unit k, and of all after it, are complete. The gradients of the first unit are
-// summed before it returns.
+// ready reports that the gradients of unit k, and of all units after it, are complete. It returns after the gradients
+// of the first unit have been summed.
 func (s *reduction) ready(k int) error {
 	lo := s.t.begins[k]
 	if k > 0 && (s.beside == nil || s.hi-lo < s.t.bucket) {
@@ -102,7 +102,7 @@ func (s *reduction) reduce(r comm.Reducer, c *comm.Contribution) error {
 	return err
 }
 
-// end waits for the sums and returns what went wrong in them or, before, in the backward pass.
+// end waits for the sums and returns their error, or the backward pass's error err.
 func (s *reduction) end(err error) error {
 	if err != nil {
 		s.cancel()
@@ -117,7 +117,7 @@ func (s *reduction) end(err error) error {
 	return err
 }
 
-// sum returns the loss of all workers, and makes sure that they hold the same parameters.
+// sum returns the loss of all workers, and checks that they have the same parameters.
 func (s *reduction) sum() (float64, error) {
 	if err := s.t.Alike(s.digests); err != nil {
 		return 0, err
@@ -129,8 +129,8 @@ func (s *reduction) sum() (float64, error) {
 	return loss, nil
 }
 
-// begins returns, by unit, where in the slab the gradients begin that are whole when its backward pass is done: all
-// that belongs to it or a later one, or to none.
+// begins returns, for each unit, the index in the slab from which all gradients are complete after its backward pass.
+// They belong to this unit, to a later one, or to none.
 func begins(params []*tape.Param, units []unit) []int {
 	of := make(map[*tape.Param]int)
 	for k, u := range units {

@@ -21,33 +21,33 @@ type Trainer struct {
 	*train.Epochs
 
 	config Config
-	shard  *shard.Shard // with the split that this run trains by
+	shard  *shard.Shard // with the split for this run
 	key    rng.Key
 	units  []unit
-	input  graph.Features // of the owned nodes, what the first unit sees
-	rows   graph.Features // the same and, according to first, of the halo
+	input  graph.Features // features of owned nodes as the first unit reads them
+	rows   graph.Features // the same rows and, depending on first, the rows of the halo
 	first  first
 	line   *haloLine
-	begins []int                   // [unit] of the gradients: what is whole when its backward pass is done
-	beside bool                    // sums are taken while rows are sent
-	bucket int                     // the least of gradients that are summed at once
-	tape   *tape.Tape              // of steps
-	infer  *tape.Tape              // of validation
-	merged int                     // sums of statistics that this step has taken
-	split  map[graph.Split][]int32 // owned nodes
+	begins []int                   // [unit] index in the slab from which gradients are complete after its backward pass
+	beside bool                    // gradients are summed while rows are sent
+	bucket int                     // the least number of gradients that are summed at once
+	tape   *tape.Tape              // for training steps
+	infer  *tape.Tape              // for validation
+	merged int                     // how many statistics this step has summed
+	split  map[graph.Split][]int32 // owned nodes of each split
 	full   *graphView              // the whole graph
-	seen   *graphView              // what training may see of it
-	train  *view                   // what a step computes
-	given  *labelInputs            // labels among its input (nil = none)
-	own    *ownRows                // of nodes without features (nil = the encoder has none)
-	val    *view                   // what is validated
-	weight []float32               // of each class, or nil
-	count  float64                 // training labels of all workers, by weight
-	links  *links.Learner          // (nil = nodes have labels)
+	seen   *graphView              // the part that training may see
+	train  *view                   // the nodes that a training step computes
+	given  *labelInputs            // labels in the training input (nil = none)
+	own    *ownRows                // learned rows of nodes without features (nil = the encoder has none)
+	val    *view                   // the nodes that validation computes
+	weight []float32               // weight of each class, or nil
+	count  float64                 // weighted number of training labels of all workers
+	links  *links.Learner          // for link prediction (nil = nodes have labels)
 }
 
-// unit is one stage of the chain that is trained jointly: the encoder's layer or a graph layer, with its head where the
-// model keeps one.
+// unit is one stage of the jointly trained chain: the encoder's layer or a graph layer, with its head if the model
+// keeps one.
 type unit struct {
 	layer *nn.Layer
 	head  tape.Operator // (nil = none)
@@ -59,7 +59,7 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 }
 
 // New returns the trainer of the worker that owns s. m is the model of c.Spec, made with the same key at every worker;
-// it is changed in place.
+// training changes it.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	return t, nil
 }
 
-// learnFrom makes s, this worker's shard, what the run learns from and validates by.
+// learnFrom makes s the shard of this run, for training and validation.
 func (t *Trainer) learnFrom(s *shard.Shard) {
 	t.shard, t.split = s, make(map[graph.Split][]int32)
 	for i, split := range s.Split {
@@ -106,7 +106,7 @@ func (t *Trainer) learnFrom(s *shard.Shard) {
 	}
 }
 
-// chain lines up the layers.
+// chain lists the layers as units.
 func (t *Trainer) chain() {
 	if e := t.Model.Encoder; e.Layer != nil {
 		u := unit{layer: e.Layer}
@@ -120,8 +120,8 @@ func (t *Trainer) chain() {
 	}
 }
 
-// Run trains until the epochs or the patience are used up, ctx ends or a worker is lost; then it leaves a checkpoint
-// and returns an error. Rows and their gradients are sent over g, sums through r.
+// Run trains until the epochs or the patience are used up, ctx ends or a worker is lost. In the last two cases it
+// leaves a checkpoint and returns an error. Rows and their gradients are sent over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.line = &haloLine{ctx: ctx, group: g, sender: train.NewSender(g, t.shard, t.config.Rows),
 		fixed: t.config.Order == "fixed", ahead: t.config.Prefetch}
@@ -151,7 +151,7 @@ func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error 
 	return t.End(ctx)
 }
 
-// stepOnce makes one step of the optimiser and returns the mean loss over the training labels before it.
+// stepOnce makes one optimizer step and returns the mean loss over the training labels before it.
 func (t *Trainer) stepOnce(ctx context.Context, r comm.Reducer) (float64, error) {
 	t.Params.ZeroGrad()
 	t.own.zeroGrad()
@@ -188,7 +188,7 @@ func (t *Trainer) stepOnce(ctx context.Context, r comm.Reducer) (float64, error)
 	return loss / t.count, nil
 }
 
-// lose returns the loss of a step's scores, of own nodes or links, and adds its gradient to grad.
+// lose returns the loss of a step's scores of own nodes or links, and adds its gradient to grad.
 func (t *Trainer) lose(grad, scores mat.Dense) (float64, error) {
 	if t.links != nil {
 		return t.links.Learn(t.line.ctx, t.Model.Decoder, t.At.Round, grad, scores)
@@ -205,7 +205,7 @@ func (t *Trainer) lose(grad, scores mat.Dense) (float64, error) {
 	return loss, nil
 }
 
-// statistics adds up statistics of layers over the workers within a step, when no rows are sent.
+// statistics returns a function that sums statistics of layers over the workers within a step, while no rows are sent.
 func (t *Trainer) statistics(r comm.Reducer) func(x []float32) error {
 	return func(x []float32) error {
 		id := t.ID(ofStatistics, t.merged)
@@ -224,7 +224,7 @@ func (t *Trainer) pick(scores mat.Dense, rows []int32, tape *tape.Tape) mat.Dens
 	return some
 }
 
-// validate scores the validation nodes and keeps the parameters if they are the best so far.
+// validate computes the metric of the validation nodes and keeps the parameters if they are the best so far.
 func (t *Trainer) validate(ctx context.Context, r comm.Reducer) (val, loss float64, err error) {
 	val, loss, err = t.measure(ctx, r)
 	if err != nil {
@@ -253,7 +253,8 @@ func (t *Trainer) measure(ctx context.Context, r comm.Reducer) (metric, loss flo
 	return metric, loss, err
 }
 
-// evaluate reports the best state over the whole graph; with one worker, as inference computes it, to the last bit.
+// evaluate reports the metrics of the best state over the whole graph. With one worker they equal inference's to the
+// last bit.
 func (t *Trainer) evaluate(ctx context.Context, r comm.Reducer) (err error) {
 	a := *t.full
 	a.plain = t.shard.Parts == 1

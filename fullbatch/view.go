@@ -13,36 +13,35 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// view is what computing the scores of some nodes takes, at this worker.
+// view is what this worker needs to compute the scores of some nodes.
 type view struct {
-	input  graph.Features // what the first unit sees
+	input  graph.Features // features that the first unit reads
 	own    []int32        // owned nodes that it computes
-	parts  []part         // of each unit
-	rows   []int32        // places of the wanted nodes among the last unit's rows (nil = they are all of these)
-	labels graph.Labels   // of the wanted nodes
+	parts  []part         // [unit]
+	rows   []int32        // rows of the wanted nodes in the last unit's output (nil = all rows, in order)
+	labels graph.Labels   // labels of the wanted nodes
 }
 
-// part is what a view has of one unit.
+// part is a view's edges and rows for one unit.
 type part struct {
 	near  *graph.CSR     // edges from own rows; nil if there are none, or z is set
-	far   *halo          // rows that others have (nil = none)
+	far   *halo          // rows of other workers (nil = none)
 	z     graph.Features // the aggregate, if it never changes
 	nodes []int64        // global IDs of the input's rows
-	dst   int            // rows that are computed: the first of the input's
+	dst   int            // number of rows that are computed: the first ones of the input
 }
 
-// receptiveField is which rows one unit computes and what it reads for it.
+// receptiveField lists the rows that one unit computes and those that it reads.
 type receptiveField struct {
 	dst, src []int32 // owned nodes; dst are the first of src
-	// by peer: halo sources that are read, ascending; places in src of the rows that the peer reads
+	// by peer: halo sources that this worker reads, ascending; indices in src of the rows that the peer reads
 	need, give [][]int32
 	whole      bool // all nodes are computed
 }
 
-// look returns the view that computes the owned nodes of a split at every worker. Where that takes
-// less than half of the edges, nothing else is computed: the scores of few nodes need few rows (a
-// layer's message-flow block; Hamilton, Ying and Leskovec, NeurIPS 2017, algorithm 2). all asks for
-// every node in any case.
+// look returns the view that computes the owned nodes of a split at every worker. If this takes less than half of the
+// edges, nothing else is computed. The scores of few nodes need few rows (a layer's message-flow block; Hamilton, Ying
+// and Leskovec, NeurIPS 2017, algorithm 2). If all is set, every node is computed.
 func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a *graphView, all bool) (*view, error) {
 	wanted := t.split[split]
 	v := &view{labels: t.shard.Labels.Select(wanted)}
@@ -52,7 +51,7 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a
 	var fields []receptiveField
 	if !all {
 		var err error
-		count := make([]int64, 2) // of edges in the blocks, and in all
+		count := make([]int64, 2) // edges in the blocks, and all edges
 		if fields, err = t.receptiveFields(ctx, wanted, a, count); err != nil {
 			return nil, err
 		}
@@ -63,7 +62,7 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a
 	}
 	if all {
 		if len(wanted) < t.shard.Owned {
-			v.rows = append([]int32{}, wanted...) // none is not all
+			v.rows = append([]int32{}, wanted...) // not nil, which would mean all rows
 		}
 		fields = make([]receptiveField, len(t.units))
 		whole := t.wholeField()
@@ -75,7 +74,7 @@ func (t *Trainer) look(ctx context.Context, r comm.Reducer, split graph.Split, a
 		edges *graph.CSR
 		sums  bool
 	}
-	made := make(map[kind]part) // layers of one kind that compute everything share their edges, and the transposes
+	made := make(map[kind]part) // layers of one kind that compute all nodes share their edges and the transposed edges
 	for k, u := range t.units {
 		share := all && u.layer.Conv.Agg != nil && !t.constant(k)
 		of := kind{a.Edges(u.layer), t.sums(k)}
@@ -151,13 +150,13 @@ func (t *Trainer) receptiveFields(ctx context.Context, wanted []int32, a *graphV
 				}
 			}
 		}
-		if !t.constant(k) || t.first == stream { // else what is read is at hand, once and for all
+		if !t.constant(k) || t.first == stream { // else the layer's constant rows are in memory already
 			var err error
 			if r.give, err = t.needs(ctx, r.need, t.units[k].layer.Name); err != nil {
 				return nil, err
 			}
 		}
-		at := make([]int32, s.Owned) // place in src, plus one
+		at := make([]int32, s.Owned) // index in src, plus one
 		for n, i := range dst {
 			at[i] = int32(n) + 1
 		}
@@ -183,7 +182,7 @@ func (t *Trainer) receptiveFields(ctx context.Context, wanted []int32, a *graphV
 	return all, nil
 }
 
-// needs informs every peer which of its rows this worker reads, and returns the owned nodes that each peer reads.
+// needs informs every peer which of its rows this worker reads, and returns the own nodes that each peer reads.
 func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]int32, error) {
 	s := t.shard
 	out, largest := make([][]byte, s.Parts), 0
@@ -218,7 +217,7 @@ func (t *Trainer) needs(ctx context.Context, need [][]int32, what string) ([][]i
 	return give, nil
 }
 
-// part cuts the edges of unit k into those from near rows and those from far ones.
+// part splits the edges of unit k by whether this worker has the source's row.
 func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 	s := t.shard
 	p := part{dst: len(r.dst)}
@@ -292,7 +291,7 @@ func (t *Trainer) part(k int, a *graphView, r receptiveField) (part, error) {
 	return p, nil
 }
 
-// subgraph returns g.Relabel(dst, to, n), which is g itself where nothing changes.
+// subgraph returns g.Relabel(dst, to, n), or g itself if that changes nothing.
 func subgraph(g *graph.CSR, dst, to []int32, n int) *graph.CSR {
 	same := len(dst) == g.NumDst && n == g.NumSrc
 	for k, i := range dst {
@@ -307,8 +306,8 @@ func subgraph(g *graph.CSR, dst, to []int32, n int) *graph.CSR {
 	return g.Relabel(dst, to, n)
 }
 
-// firstInput returns the rows that the first unit of a view sees, and fills in what p knows of them
-// beforehand.
+// firstInput returns the rows that the first unit of a view reads, and sets the fields of p that are known before
+// training.
 func (t *Trainer) firstInput(a *graphView, r receptiveField, p *part) graph.Features {
 	switch {
 	case a.beside.Cols() > 0:
@@ -326,7 +325,7 @@ func (t *Trainer) firstInput(a *graphView, r receptiveField, p *part) graph.Feat
 	return choose(t.rows, rows)
 }
 
-// choose returns the given rows of f: f itself where that is all of them in order.
+// choose returns the given rows of f, or f itself if they are all of its rows in order.
 func choose(f graph.Features, rows []int32) graph.Features {
 	if len(rows) != f.Rows() {
 		return f.Select(rows)
@@ -339,17 +338,16 @@ func choose(f graph.Features, rows []int32) graph.Features {
 	return f
 }
 
-// graphView is the graph as one purpose sees it, with what is computed of it once.
+// graphView is the graph as training or evaluation sees it, with values that are computed from it once.
 type graphView struct {
 	train.GraphView
-	beside graph.Features // features and their sums over some hops, which a model of them sees instead
-	z      graph.Features // the first layer's aggregate, where that never changes
-	covers *train.Covers  // of units that compute all nodes (nil = not yet agreed)
-	plain  bool           // the first layer is computed as in inference, to the last bit
+	beside graph.Features // features and their sums over some hops, which the model reads instead
+	z      graph.Features // the first layer's aggregate, if it never changes
+	covers *train.Covers  // covers of the units that compute all nodes (nil = not yet agreed)
+	plain  bool           // the first layer is computed exactly as in inference, to the last bit
 }
 
-// rowsOf returns the rows of the destinations dst in g, which has one for each relation of the
-// layer.
+// rowsOf returns the rows of the destinations dst in g, which has one row for each relation of the layer.
 func rowsOf(l *nn.Layer, g *graph.CSR, dst []int32) []int32 {
 	if r := l.Conv.Relations; r > 0 {
 		return graph.StackedRows(dst, g.NumDst/r, r)
