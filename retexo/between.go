@@ -15,11 +15,11 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// What a trainer does between the rounds of two stages: it counts labels, finds components, exchanges and
-// aggregates rows, and computes the rows that the stage after a finished one sees.
+// The trainer's work between the rounds of two stages: it counts labels, finds components, exchanges and aggregates
+// rows, and computes the input of the stage after a finished one.
 
-// countLabels counts the labels of all peers, finds out which nodes validate, and returns how many training nodes have
-// labels.
+// countLabels counts the labels of all peers, chooses the validation nodes, and returns the number of labelled training
+// nodes.
 func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
 	err := t.CountLabels(ctx, t.id(ofLabels, w))
 	if err == nil {
@@ -28,7 +28,7 @@ func (t *Trainer) countLabels(ctx context.Context, w work) (float64, error) {
 	return t.Labels.Labelled, err
 }
 
-// learnFrom takes up what the label counts determine: the nodes that train and validate.
+// learnFrom sets what depends on the label counts: the nodes that train and validate.
 func (t *Trainer) learnFrom() {
 	t.shard, t.model.Spec.Units, t.config.Metric = t.Labels.HoldOut(t.Whole), t.Labels.Units, t.Metric
 	t.metric = eval.NewAccumulator(t.Metric, t.shard.Labels, train.SelectionBins)
@@ -44,7 +44,7 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 		within := classmeans.Within{Config: *c, Labels: t.Labels, Generation: t.Generation, OnEvent: t.Report}
 		if t.classes, err = within.Logits(ctx, enc.Classes, t.Whole, t.Group, t.Reducer); err != nil ||
 			t.config.Init != "" {
-			return err // a model to start from keeps its components
+			return err // a model that training starts from keeps its components
 		}
 	}
 	if t.config.Inductive {
@@ -62,7 +62,7 @@ func (t *Trainer) project(ctx context.Context, w work, e *event) (err error) {
 		return err
 	}
 	enc.Proj.W.Value.CopyFrom(v)
-	// The sums are the same bits everywhere, but each peer decomposes them itself, and processors may round apart.
+	// All peers have the same bits of the sums, but each decomposes them itself, and processors may round differently.
 	err = t.reduce(ctx, &comm.Contribution{ID: t.id(ofComponents, w), Meta: state(nil, t.held(w)[0])})
 	e.Digests = t.digests
 	return err
@@ -75,12 +75,12 @@ func (t *Trainer) exchange(ctx context.Context, w work) error {
 	if err != nil {
 		return err
 	}
-	// both views' rows are the same, wherever each peer has them from
+	// both views have the same rows, whether own or received
 	shared := w.Hop == 0 && w.Stage == 1 && t.base != t.full
 	if !shared {
 		err = t.full.fetch(ctx, t.sender, covers, l, w.Hop, what)
 	} else if err = t.base.fetch(ctx, t.sender, nil, l, 0, what); err == nil {
-		// training does not see the whole graph in them
+		// the edges of the two views differ, and with them the weights
 		err = t.full.adopt(ctx, t.sender, l, t.base)
 	}
 	if err != nil {
@@ -109,8 +109,8 @@ func (t *Trainer) aggregate(w work) {
 	}
 }
 
-// freeze ends a stage: its best parameters are taken, the rows that the next stage sees are computed, and the metric
-// over all validation and test nodes is summed.
+// freeze ends a stage: it takes its best parameters, computes the input of the next stage, and sums the metric over all
+// validation and test nodes.
 func (t *Trainer) freeze(ctx context.Context, w work) error {
 	if w.Stage == 0 && t.config.Spec.Encoder.Kind != "mlp" {
 		t.encode()
@@ -146,7 +146,7 @@ func (t *Trainer) freeze(ctx context.Context, w work) error {
 	return t.correct(ctx, w)
 }
 
-// encode makes the output of an encoder that is not trained what the next stage sees.
+// encode makes the output of an untrained encoder the input of the next stage.
 func (t *Trainer) encode() {
 	if t.config.Spec.Encoder.Kind == "pca" {
 		t.full.own = t.model.Encoder.Encode(t.shard.X)
@@ -156,7 +156,8 @@ func (t *Trainer) encode() {
 	}
 }
 
-// outputs returns the hidden rows and logits of own nodes by the stage at hand, and which of both the next stage sees.
+// outputs returns the hidden rows and logits of own nodes after the current stage, and which of both the next stage
+// reads.
 func (t *Trainer) outputs(v *view) (hidden, logits mat.Dense, next graph.Features) {
 	hidden, logits = t.stage.rows(v.all(t.stage.layer, t.shard), t.shard.Owned, nil)
 	if t.config.Spec.LayerOutput == nn.Logits {
@@ -165,8 +166,8 @@ func (t *Trainer) outputs(v *view) (hidden, logits mat.Dense, next graph.Feature
 	return hidden, logits, graph.Features{Dense: hidden}
 }
 
-// enterViews makes next, the output of stage k over the whole graph, what the next stage sees, and if training sees
-// less of the graph, its own output.
+// enterViews makes next, the output of stage k over the whole graph, the next stage's input. If training sees less of
+// the graph, it gets its own output.
 func (t *Trainer) enterViews(k int, next graph.Features) {
 	if t.base != t.full {
 		_, _, seen := t.outputs(t.training)
@@ -203,7 +204,7 @@ func (t *Trainer) measure(ctx context.Context, w work) error {
 	return nil
 }
 
-// sumMetrics sums the metrics in e of all validation and test nodes.
+// sumMetrics sums the metrics in e over all validation and test nodes.
 func (t *Trainer) sumMetrics(ctx context.Context, id comm.ReduceID, e *train.Event,
 	logits func(graph.Split) mat.Dense) (err error) {
 	final := eval.NewAccumulator(t.Metric, t.shard.Labels, eval.DefaultBins)

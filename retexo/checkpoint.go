@@ -10,13 +10,13 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// A checkpoint has, besides the run state, all parameters, the optimiser, the best state of the current stage and its
-// frozen rows: a resumed run computes and exchanges nothing again, so its bits are the same as if it had never stopped.
+// A checkpoint has the run state, all parameters, the optimizer, the best state of the current stage and its frozen
+// rows. A resumed run computes and exchanges nothing again, so its bits are the same as if it had never stopped.
 
-// header is the small part of what only this peer has.
+// header is the small part of the state that only this peer has.
 type header struct {
 	Shapes shapes `json:"shapes"`         // of the row arrays
-	Ends   *int   `json:"ends,omitempty"` // the stage that a model of moved logits ends with
+	Ends   *int   `json:"ends,omitempty"` // last stage of a model whose logits were moved
 
 	SiteShares *eval.Shares `json:"site_shares,omitempty"` // nn.Spec.SiteShares
 }
@@ -56,7 +56,7 @@ func (t *Trainer) Keep(c *train.Checkpoint) error {
 		c.Params = append(c.Params, p.Value.Clone().Data...)
 	}
 	if at.Stage == t.config.Stages() || at.Round == 0 && at.BestRound < 0 {
-		return nil // the model is trained, or a stage begins, which it does alike everywhere
+		return nil // the model is trained, or a stage begins, from the same parameters at all peers
 	}
 	if st := t.stage; st != nil {
 		c.Slab, c.Best = st.slab.Value, st.best
@@ -92,7 +92,7 @@ func (t *Trainer) saveRows(c *train.Checkpoint, k int) (err error) {
 	return err
 }
 
-// TakeUp implements train.Kept. Parameters of the stage at hand wait until it begins.
+// TakeUp implements train.Kept. Parameters of the current stage wait until it begins.
 func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	at := c.At
 	if want := t.config.headsBefore(at.Stage); len(c.Heads) != want {
@@ -130,7 +130,7 @@ func (t *Trainer) TakeUp(c *train.Checkpoint) error {
 	return nil
 }
 
-// restoreRows takes up the rows of stage k, and begins it.
+// restoreRows restores the rows of stage k, and begins it.
 func (t *Trainer) restoreRows(c *train.Checkpoint, h header, k int) error {
 	r := &savedRows{of: c, shapes: h.Shapes}
 	t.full = viewOf(r, t.input, "full", train.WholeGraph(t.shard))
@@ -155,7 +155,7 @@ func (t *Trainer) restoreRows(c *train.Checkpoint, h header, k int) error {
 	return t.goOn()
 }
 
-// same reports whether two sets of rows are one in memory.
+// same reports whether two sets of rows share their memory.
 func same(a, b graph.Features) bool {
 	if a.Sparse != nil || b.Sparse != nil {
 		return a.Sparse == b.Sparse

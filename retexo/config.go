@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Config is how a model is trained. Stage 0 trains Spec.Encoder, stage k ≥ 1 Spec.Layers[k−1]. Peers whose
-// configurations differ do not start: they compare the Fingerprint.
+// Config is how a model is trained. Stage 0 trains Spec.Encoder, stage k ≥ 1 trains Spec.Layers[k−1]. Peers compare the
+// Fingerprint and do not start if their configurations differ.
 type Config struct {
 	train.Config
 
@@ -24,21 +24,21 @@ type Config struct {
 	LocalSteps int `json:"local_steps"`
 	PCAPasses  int `json:"pca_passes"` // encoder pca: products with the Gram matrix; at least 1
 
-	// Sums is the number format of the parts of the encoder's sums: "int16", "int8", "auto" (int16), or empty for
-	// float32.
+	// Sums is the number format in which the peers' contributions to the encoder's sums are sent: "int16", "int8",
+	// "auto" (int16), or empty for float32.
 	Sums string `json:"sums,omitempty"`
 
-	// Updates is the format of the parts of a round's sum, also "int4"; "auto" is int8 for up to 8 peers, else int16.
-	// What rounding leaves out of a peer's update, the peer adds to its next one (error feedback).
+	// Updates is the number format of a peer's update in a round, also "int4"; "auto" is int8 for up to 8 peers, else
+	// int16. A peer adds the rounding error of its update to its next one (error feedback).
 	Updates string `json:"updates,omitempty"`
 
-	// Classes is a closed form whose logits are columns of the first layer's inputs, as in Spec.Encoder.Classes. If it
-	// is nil, there are none; WithoutClasses explains why if the plan asks for them.
+	// Classes is a closed form whose logits are columns of the first layer's inputs, as in Spec.Encoder.Classes (nil =
+	// none). WithoutClasses explains why it is nil although the plan asks for it.
 	Classes        *classmeans.Config `json:"classes,omitempty"`
 	WithoutClasses string             `json:"-"`
 
-	// EnoughLabels is the number of training labels from which on weights do not decay, despite Optimizer.Decay (0 =
-	// never).
+	// EnoughLabels disables weight decay, despite Optimizer.Decay, if there are at least this number of training labels
+	// (0 = never).
 	EnoughLabels int `json:"enough_labels,omitempty"`
 
 	// the model has all layers, even if it validates better without the last ones
@@ -57,7 +57,7 @@ func Defaults(spec nn.Spec) Config {
 	}
 }
 
-// fewPeers is how many peers updates of 8 bits are made for.
+// fewPeers is the greatest number of peers with updates of 8 bits.
 const fewPeers = 8
 
 // UpdateBits returns the bits of a number in the updates of `peers` peers (comm.Contribution.Bits; 0 = float32).
@@ -82,7 +82,7 @@ func (c Config) optimizer(labelled float64) optim.Config {
 // Stages returns how many stages the model has: the encoder and the layers.
 func (c Config) Stages() int { return 1 + len(c.Spec.Layers) }
 
-// rounds returns how many rounds the stages before k have at most.
+// rounds returns the greatest number of rounds of the stages before k.
 func (c Config) rounds(k int) int {
 	if c.Spec.Encoder.Kind != "mlp" {
 		k--
@@ -95,13 +95,13 @@ func (c Config) LastRound() bool {
 	return c.Config.LastRound() && c.KeepLast
 }
 
-// Draw returns which nodes validate if none are marked for it, and which class is positive.
+// Draw returns which nodes validate if none are marked as validation nodes, and which class is positive.
 func (c Config) Draw() train.Draw {
 	return train.Draw{Seed: c.Seed, LastRound: c.LastRound(), Positive: c.Positive}
 }
 
-// headsBefore returns how many values the heads have of the stages before k that send hidden rows. The model has no
-// such head unless it ends there.
+// headsBefore returns how many parameters the heads have of those stages before k that send hidden rows. The model has
+// such a head only if it ends with its stage.
 func (c Config) headsBefore(k int) (n int) {
 	if c.Spec.LayerOutput == nn.Logits {
 		return 0
@@ -119,7 +119,7 @@ func (c Config) headsBefore(k int) (n int) {
 	return n
 }
 
-// shape bounds what a snapshot of a run of m has.
+// shape returns the bounds of a snapshot of a run of m.
 func (c Config) shape(m *nn.Model) (s train.SnapshotShape) {
 	widest := c.Spec.Encoder.Out
 	for _, l := range c.Spec.Layers {
@@ -129,7 +129,7 @@ func (c Config) shape(m *nn.Model) (s train.SnapshotShape) {
 	for _, v := range m.Params() {
 		s.Params += v.Value.Rows * v.Value.Cols
 	}
-	s.Slab = s.Params + (widest+1)*c.Spec.Classes // with a head that the model does not keep
+	s.Slab = s.Params + (widest+1)*c.Spec.Classes // with the head of a stage, which the model does not keep
 	return s
 }
 
@@ -156,7 +156,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// ShareCounts returns train.ShareCounts of this run: 0 where its logits are never moved.
+// ShareCounts returns train.ShareCounts of this run: zeros if its logits are never moved.
 func (c Config) ShareCounts() (first, second, sites, wide int) {
 	if c.Balanced || c.ClassWeights != nil {
 		return 0, 0, 0, 0

@@ -5,7 +5,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// costs returns what the components of encoder pca take.
+// costs returns the computing costs of the components of encoder pca.
 func (t *Trainer) costs() (all []linear.Cost) {
 	spec := t.config.Spec
 	if spec.Encoder.Kind == "pca" {
@@ -15,10 +15,10 @@ func (t *Trainer) costs() (all []linear.Cost) {
 	return all
 }
 
-// manyRowBytes is how many bytes of rows a peer sends without a word.
+// manyRowBytes is how many bytes of rows a peer may send before a warning.
 const manyRowBytes = 256 << 20
 
-// warnOfCosts warns once, before anything is sent, of closed forms that take long and of rows that take many bytes.
+// warnOfCosts warns once, before anything is sent, of slow closed forms and of rows that take many bytes.
 func (t *Trainer) warnOfCosts() {
 	if t.warned {
 		return
@@ -34,7 +34,7 @@ func (t *Trainer) warnOfCosts() {
 	for k, l := range t.config.Spec.Layers {
 		hops := l.Hops
 		if k == 0 && t.input.Sparse != nil && t.config.Spec.Encoder.Kind == "raw" {
-			hops-- // rows of few values; each aggregation fills them
+			hops-- // the first rows have few values; each aggregation adds more
 		}
 		bytes += hops * boundary * t.sender.RowLen(l.In)
 	}

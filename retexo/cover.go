@@ -10,14 +10,14 @@ import (
 // For an edge between peers, a layer that sums its neighbours' rows needs either the source's row or the sum of its
 // destination over that peer. Owners send the smallest set of both (shard.Cover) instead of the halo's rows.
 
-// covered reports whether sums may stand for rows in l's inputs. What training sees of the graph must be all of it:
-// else the rows of the halo, which serve both views, are fewer than the sums of two.
+// covered reports whether peers may send sums instead of rows of l's inputs. Training must see the whole graph:
+// otherwise the rows of the halo, which both views share, are fewer than the sums of both views.
 func (t *Trainer) covered(l *nn.Layer) bool {
 	return t.config.Exchange != "halo" && t.shard.Parts > 1 && !t.config.Inductive && l.Sums() && l.Frozen()
 }
 
-// agreeCovers returns the covers with which l's rows are sent (nil = none). A run that is resumed, at any layer, agrees
-// on the same and goes on with the same bits.
+// agreeCovers returns the covers with which l's rows are sent (nil = none). A resumed run agrees on the same covers at
+// any layer, and continues with the same bits.
 func (t *Trainer) agreeCovers(ctx context.Context, l *nn.Layer) (c *train.Covers, err error) {
 	if !t.covered(l) {
 		return nil, nil

@@ -8,33 +8,33 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Design describes a model that is trained layer by layer in a user's words; Spec turns it into layers. nn.Architecture
+// Design describes a model that is trained layer by layer in a user's terms; Spec turns it into layers. nn.Architecture
 // is its counterpart for models that are trained end to end.
 type Design struct {
 	Model      string // the name of an nn.Convolution that is trained layer by layer
-	Encoder    string // "raw", "pca" (Components of them) or "mlp"
+	Encoder    string // "raw", "pca" (Components columns) or "mlp"
 	Components int    // encoder pca; at least 1
 	// "hidden" sends rows of width Hidden, after norm and activation; "logits" sends rows of C logits
 	LayerOutput      string
 	Layers           int     // graph layers, 1 to 1000
-	Hidden           int     // H, width of all layers but the last, and of the encoder mlp; at least 1
+	Hidden           int     // H, width of encoder mlp and of all layers except the last; at least 1
 	Hops             int     // aggregations before a layer, at least 1
-	Heads            int     // of attention, in all layers; their widths add up to Hidden
-	Dropout          float32 // of each layer's input, [0, 1)
+	Heads            int     // attention heads of each layer; their widths add up to Hidden
+	Dropout          float32 // dropout of each layer's input, [0, 1)
 	AttentionDropout float32 // [0, 1)
-	RowNorm          string  // divides the features of a node: "l1", "l2"; else none
+	RowNorm          string  // norm that divides a node's features: "l1", "l2"; else none
 	Residual         bool    // a layer's own input is added to its output
-	EdgeColumns      int     // of the edges, which a convolution that reads them takes
+	EdgeColumns      int     // columns of the edges, for convolutions that read them
 	// encoder pca: the closed form whose logits are columns next to the components (nil = none)
 	Classes *closed.Layout
 }
 
-// maxLayers bounds what a design, which others write, makes this peer allocate.
+// maxLayers bounds the memory that a design from another peer can make this one allocate.
 const maxLayers = 1000
 
 // Spec returns the layers of d over F features and C classes:
 //
-//	layer output hidden (Retexo "convolution first"): conv → LayerNorm → ReLU, of width H; the last conv straight to C
+//	layer output hidden (Retexo "convolution first"): conv → LayerNorm → ReLU, of width H; the last conv to C
 //	layer output logits (Retexo "MLP first"): conv to H → ReLU → linear map to C, in every layer
 func (d Design) Spec(task string, features, classes int) (nn.Spec, error) {
 	if err := d.validate(); err != nil {

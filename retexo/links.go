@@ -20,12 +20,11 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// LinkConfig configures the training of a model of links layer by layer. Each layer has its own rounds.
+// LinkConfig configures training for link prediction layer by layer. Each layer has its own rounds.
 //
-// Before a layer trains, each owner sends to the peers with an edge from a node what the layer reads to compute the
-// node's row: the node's input and its aggregate. Both stay as they are while the layer trains, so that a peer computes
-// the rows of the halo by itself in every round, and scores the pairs of own nodes with each other and with the
-// halo: after that exchange only gradients are summed.
+// Before a layer trains, each owner sends boundary nodes' inputs and aggregates to the peers with edges from these
+// nodes. Both stay constant while the layer trains. A peer computes the rows of the halo by itself in every round,
+// and scores the pairs of own nodes with each other and with the halo: after that exchange only gradients are summed.
 type LinkConfig struct {
 	train.Config
 
@@ -62,39 +61,39 @@ func (c LinkConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// total returns how many rounds all layers take at most.
+// total returns the greatest number of rounds of all layers together.
 func (c LinkConfig) total() int { return c.Rounds * len(c.Spec.Layers) }
 
 // Fingerprint names everything that decides the result, and what the peers must have in common.
 func (c LinkConfig) Fingerprint() [32]byte { return train.Fingerprint(c) }
 
-// LinkTrainer trains one model of links at one peer. Its rounds are counted over all layers: layer k has [k·Rounds,
-// (k+1)·Rounds).
+// LinkTrainer trains one link prediction model at one peer. Its rounds are counted over all layers: layer k has
+// [k·Rounds, (k+1)·Rounds).
 type LinkTrainer struct {
 	*train.Epochs
 
 	config LinkConfig
 	key    rng.Key
-	shard  *shard.Shard // without the edges that are held out
+	shard  *shard.Shard // without the held-out edges
 	task   *links.Learner
 	layers []linkLayer
 	sender *train.Sender
 	view   train.GraphView
 	placed int        // layers whose rows have been exchanged
-	in     nn.Input   // of the last of them: rows and aggregates of own nodes and the halo
-	count  float64    // links that train, each at both ends
-	far    mat.Dense  // rows of the halo by the final model
-	tape   *tape.Tape // of steps
-	infer  *tape.Tape // of validation
+	in     nn.Input   // input of the last such layer: rows and aggregates of own nodes and the halo
+	count  float64    // training links, counted at both ends
+	far    mat.Dense  // rows of the halo after the final model
+	tape   *tape.Tape // for training steps
+	infer  *tape.Tape // for validation
 }
 
-// linkLayer is a layer in training. All but the last are trained with their own head and decoder, which the model does
-// without.
+// linkLayer is a layer in training. Every layer except the last has its own head and decoder during training, which the
+// model does not keep.
 type linkLayer struct {
 	*nn.Layer
 	head    tape.Operator // (nil = none)
 	decoder *nn.Decoder
-	lo, hi  int // its parameters among all
+	lo, hi  int // range of its parameters
 }
 
 // Train implements train.Method.
@@ -103,7 +102,7 @@ func (c LinkConfig) Train(ctx context.Context, at *train.Place, own *shard.Shard
 }
 
 // NewLinks returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key at every peer;
-// it is changed in place.
+// training changes it.
 func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
@@ -130,7 +129,7 @@ func NewLinks(c LinkConfig, s *shard.Shard, m *nn.Model) (*LinkTrainer, error) {
 	return t, nil
 }
 
-// stack lines up the layers, and returns the parameters by layer, behind the encoder, which no layer trains.
+// stack lists the layers, and returns the parameters by layer after the encoder's, which no layer trains.
 func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 	all = m.Encoder.Params()
 	length := func(params []*tape.Param) (n int) {
@@ -157,8 +156,8 @@ func (t *LinkTrainer) stack(m *nn.Model) (all []*tape.Param, err error) {
 	return all, nil
 }
 
-// Run trains until the rounds of all layers are used up, ctx ends or a peer is lost; then it leaves a checkpoint from
-// the beginning of the round and returns an error. Rows are sent over g, sums through r.
+// Run trains until the rounds of all layers are used up, ctx ends or a peer is lost. In the last two cases it leaves a
+// checkpoint from the beginning of the round and returns an error. Rows are sent over g, sums through r.
 func (t *LinkTrainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
@@ -202,7 +201,7 @@ func (t *LinkTrainer) prepare(ctx context.Context) error {
 	return err
 }
 
-// train trains the layer of the round at hand to its end, takes its best state, and begins the next one.
+// train trains the current round's layer to its end, takes its best state, and begins the next layer.
 func (t *LinkTrainer) train(ctx context.Context) error {
 	k := t.At.Round / t.config.Rounds
 	if err := t.enter(ctx, k); err != nil {
@@ -226,7 +225,8 @@ func (t *LinkTrainer) train(ctx context.Context) error {
 	return err
 }
 
-// enter exchanges the rows of the layers up to k that have not been exchanged: after an interruption of all of them.
+// enter exchanges the rows of the layers up to k that have not been exchanged; after an interruption these are all of
+// them.
 func (t *LinkTrainer) enter(ctx context.Context, k int) error {
 	for ; t.placed <= k; t.placed++ {
 		own := t.Model.Encoder.Encode(t.shard.X)
@@ -251,7 +251,7 @@ func (t *LinkTrainer) enter(ctx context.Context, k int) error {
 	return nil
 }
 
-// rows returns the rows of layer k for own nodes and the halo, [N×H], without its head, as inference computes them.
+// rows returns layer k's rows of own nodes and the halo, [N×H], before its head, computed as in inference.
 func (t *LinkTrainer) rows(k int) mat.Dense {
 	h := mat.New(t.in.X.Rows(), t.layers[k].Spec.Out)
 	t.layers[k].Forward(h, t.in, nil)
@@ -272,7 +272,7 @@ func (t *LinkTrainer) forward(k int, by *tape.Tape) (h, z mat.Dense) {
 	return h, z
 }
 
-// stepLayer makes one step of layer k's parameters, and returns the mean loss over the links of all peers before it.
+// stepLayer makes one optimizer step for layer k and returns the mean loss over the links of all peers before it.
 func (t *LinkTrainer) stepLayer(ctx context.Context, k int) (float64, error) {
 	l := t.layers[k]
 	t.Params.ZeroGrad()
@@ -308,15 +308,15 @@ func (t *LinkTrainer) stepLayer(ctx context.Context, k int) (float64, error) {
 	before, after := append([]float32{}, t.Params.Value[:l.lo]...), append([]float32{}, t.Params.Value[l.hi:]...)
 	t.Opt.StepScaled(t.Params.Value, t.Params.Grad, float32(1/t.count),
 		t.config.Optimizer.LR*t.config.Schedule.At(t.At.Round%t.config.Rounds))
-	copy(t.Params.Value, before) // decay is for the layer at hand
+	copy(t.Params.Value, before) // weight decay must change only the current layer
 	copy(t.Params.Value[l.hi:], after)
 	return loss / t.count, nil
 }
 
-// validate ranks the links that validate, and keeps the parameters if they are the layer's best so far.
+// validate ranks the validation links, and keeps the parameters if they are the layer's best so far.
 func (t *LinkTrainer) validate(ctx context.Context, k int, last bool) (val, loss float64, err error) {
 	step := 0
-	if last { // the next layer's first validation is of the same round
+	if last { // the next layer's first validation has the same round number
 		step = 1
 	}
 	t.infer.Reset()
@@ -328,7 +328,7 @@ func (t *LinkTrainer) validate(ctx context.Context, k int, last bool) (val, loss
 	return val, loss, err
 }
 
-// evaluate reports the final model.
+// evaluate reports the metrics of the final model.
 func (t *LinkTrainer) evaluate(ctx context.Context) error {
 	last := len(t.layers) - 1
 	if err := t.enter(ctx, last); err != nil {
@@ -341,6 +341,6 @@ func (t *LinkTrainer) evaluate(ctx context.Context) error {
 	})
 }
 
-// Far returns the rows of the halo by the final model, in the order of the shard's halo, which this peer computes from
-// what their owners have sent.
+// Far returns the final model's rows of the halo, in the order of the shard's halo. This peer computes them from its
+// owners' inputs and aggregates.
 func (t *LinkTrainer) Far() mat.Dense { return t.far }

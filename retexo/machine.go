@@ -10,21 +10,21 @@ import (
 // kind is a kind of work that a machine asks for.
 type kind uint8
 
-// The kinds. All but doAggregate and doApply are collective: every peer does them at the same place of the order.
+// The kinds. All except doAggregate and doApply are collective: every peer does them at the same point of the order.
 const (
-	doHello       kind = iota // tell everyone who I am and what I hold, hear the same of them
+	doHello       kind = iota // exchange greetings: each peer's rank and what it has
 	doCountLabels             // count the labels of all peers
-	doRestore                 // take up the checkpoint Seq
+	doRestore                 // restore the checkpoint Seq
 	doProject                 // find the components of encoder pca
-	doPrepare                 // learn what the training view needs to know of halo nodes (inductive only)
+	doPrepare                 // fetch what the training view needs of halo nodes (inductive only)
 	doExchange                // fetch halo rows: the stage's input after Hop aggregations
 	doAggregate               // aggregate them
-	doRound                   // local steps from the parameters at hand, validation of those parameters; sum both
-	// make the round's sum the next parameters; with Keep, remember those it started from first
+	doRound                   // take local steps from the current parameters, and validate these; sum both
+	// make the round's sum the next parameters; with Keep, first remember the parameters it started from
 	doApply
-	doSync     // take the parameters of peer From; they differ somewhere
+	doSync     // take the parameters of peer From, because they differ somewhere
 	doEvaluate // validate the last parameters of the stage
-	doFreeze   // take the best parameters; compute the rows the next stage sees; sum the test counts
+	doFreeze   // take the best parameters; compute the next stage's input; sum the test counts
 	doFinish   // the model is trained; it is final when all peers have saved it
 )
 
@@ -33,39 +33,38 @@ var kindNames = [...]string{"hello", "count labels", "restore", "project", "prep
 
 func (k kind) String() string { return kindNames[k] }
 
-// work is one thing to do. Only the fields that its Kind speaks of are set.
+// work is one thing to do. Only the fields are set that comments name for its Kind.
 type work struct {
 	Kind              kind
 	Stage, Hop, Round int
 	From              int
-	Peer              int // sync: the lowest rank with other parameters than peer From
+	Peer              int // sync: the lowest rank whose parameters differ from peer From's
 	Seq               uint64
-	Eval              bool // round: look at the validation nodes too
-	Keep              bool // apply, freeze: the parameters at hand are the best so far
+	Eval              bool // round: validate, too
+	Keep              bool // apply, freeze: the current parameters are the best so far
 }
 
 // ready is what to do now.
 type ready struct {
 	Work work
-	Save bool // write a checkpoint first: Position() and the parameters at hand belong together
+	Save bool // first write a checkpoint of Position() and the current parameters
 }
 
 // event reports work done.
 type event struct {
 	Work      work
-	Greetings []train.Greeting // hello: of all peers, by rank
-	Position  *train.Position  // restore: from the checkpoint
+	Greetings []train.Greeting // hello: greetings of all peers, by rank
+	Position  *train.Position  // restore: position in the checkpoint
 	Loss      float64          // round: mean over all training labels
-	Val       float64          // round with Eval, evaluate: the metric over all validation labels; NaN: there are none
-	ValLoss   float64          // the same: mean loss
-	Digests   []uint32         // round, evaluate: of each peer's parameters, by rank
+	Val       float64          // round with Eval, evaluate: the metric over all validation labels (NaN = none)
+	ValLoss   float64          // round with Eval, evaluate: mean loss over all validation labels
+	Digests   []uint32         // round, evaluate: digest of each peer's parameters, by rank
 	Labels    float64          // count labels: training labels of all peers
 	Last      bool             // apply: the stage has no further round
 }
 
-// machine is the protocol of one peer: which work comes next, and what is decided from the sums that all peers see.
-// It has no goroutine, clock, socket, disk or kernel in it. All peers' machines see the same sums and so take the
-// same way.
+// machine is the protocol of one peer: it decides which work comes next from the sums that all peers see. It has no
+// goroutine, clock, socket, disk or kernel. All peers' machines see the same sums and so decide the same.
 //
 //	hello ─┬ restore ────────────────────────────────────────────────── round …
 //	       └ count labels ─ (project) ─ freeze 0 ─┐
@@ -73,13 +72,13 @@ type event struct {
 //	└ (exchange ─ aggregate)×hops ─ (round ─ apply | round ─ sync)×rounds ─ evaluate ─ freeze ─ next stage … finish
 type machine struct {
 	config  Config
-	frozen  []bool            // by stage: the aggregate is computed once
-	who     train.Participant // without a shape, or checkpoints
+	frozen  []bool            // [stage] the aggregate is computed once
+	who     train.Participant // this peer, without shape or checkpoints
 	at      train.Position
 	next    ready
-	waiting bool // next has been handed out
-	synced  int  // syncs since the last round that committed
-	last    bool // the stage has no further round, whatever the configuration
+	waiting bool // the work in next is being done
+	synced  int  // syncs since the last committed round
+	last    bool // the stage has no further round, regardless of the configuration
 }
 
 // newMachine returns the machine of peer rank of size. frozen reports for each layer whether its aggregate can be
@@ -107,7 +106,7 @@ func newMachine(c Config, frozen []bool, rank, size int, partition [32]byte) (*m
 // Position returns the run's position.
 func (m *machine) Position() train.Position { return m.at }
 
-// Ready returns what to do now, once; ok is false while that is being done, and after doFinish.
+// Ready returns the next work, once; ok is false while that work is being done, and after doFinish.
 func (m *machine) Ready() (r ready, ok bool) {
 	if m.waiting {
 		return ready{}, false
@@ -116,7 +115,7 @@ func (m *machine) Ready() (r ready, ok bool) {
 	return m.next, true
 }
 
-// Step reports that the work handed out is done, and decides the next. An error ends the run.
+// Step reports that the current work is done, and decides the next. An error ends the run.
 func (m *machine) Step(e event) error {
 	if !m.waiting || e.Work != m.next.Work {
 		return fmt.Errorf("%s reported, while %s was asked for", e.Work.Kind, m.next.Work.Kind)
@@ -174,7 +173,7 @@ func (m *machine) decide(e event) (ready, error) {
 	return ready{}, errors.New("the run is finished")
 }
 
-// finished goes on behind a stage whose parameters are final.
+// finished continues after a stage whose parameters are final.
 func (m *machine) finished(stage int) ready {
 	m.at, m.last = train.Position{Stage: stage + 1, BestRound: -1}, false
 	switch {
@@ -186,7 +185,7 @@ func (m *machine) finished(stage int) ready {
 	return m.enter(m.at.Stage, 0)
 }
 
-// agree continues where the greetings say.
+// agree continues at the position that the greetings name.
 func (m *machine) agree(all []train.Greeting) (ready, error) {
 	d, err := m.who.Decide(all)
 	if err != nil {
@@ -225,7 +224,7 @@ func (m *machine) enter(stage, hop int) ready {
 	return do(work{Kind: doExchange, Stage: stage, Hop: hop})
 }
 
-// train begins the rounds of the current stage; its rows are in place, which justifies a checkpoint.
+// train begins the rounds of the current stage. Its rows have been exchanged, so a checkpoint is written.
 func (m *machine) train() ready {
 	r := m.round()
 	r.Save = true
@@ -239,7 +238,7 @@ func (m *machine) round() ready {
 	return do(work{Kind: doRound, Stage: m.at.Stage, Round: m.at.Round, Eval: m.at.Round%m.config.EvalEvery == 0})
 }
 
-// judge decides what a round's sums mean: a better state, the end of patience, the next step.
+// judge decides from a round's sums whether the state is better, patience has ended, and what comes next.
 func (m *machine) judge(e event) ready {
 	keep := e.Work.Eval && m.at.Improve(m.config.Metric, e.Work.Round, e.Val, e.ValLoss)
 	if p := m.config.Patience; p > 0 && e.Work.Eval && !keep && m.at.BestRound >= 0 && e.Work.Round-
@@ -249,7 +248,7 @@ func (m *machine) judge(e event) ready {
 	return do(work{Kind: doApply, Stage: m.at.Stage, Round: e.Work.Round, Keep: keep})
 }
 
-// sync asks for peer from's parameters, since another's differ, and gives up if that does not help.
+// sync asks for peer from's parameters, since another peer's differ, and gives up if that does not help.
 func (m *machine) sync(from, peer int) (ready, error) {
 	if m.synced++; m.synced > 3 {
 		return ready{}, fmt.Errorf("stage %d, round %d: parameters of peer %d still differ from peer %d's "+
@@ -258,7 +257,7 @@ func (m *machine) sync(from, peer int) (ready, error) {
 	return do(work{Kind: doSync, Stage: m.at.Stage, Round: m.at.Round, From: from, Peer: peer}), nil
 }
 
-// agreed goes on once all peers have the same: a round is run (again), components are taken as they are.
+// agreed continues once all peers have the same state: a round is run (again), or components are taken as they are.
 func (m *machine) agreed() ready {
 	if m.at.Stage == 0 && m.config.Spec.Encoder.Kind == "pca" {
 		return do(work{Kind: doFreeze})
@@ -266,8 +265,8 @@ func (m *machine) agreed() ready {
 	return m.round()
 }
 
-// differs reports whether the peers' digests are not all equal, the lowest rank among those that most agree with, and
-// the lowest rank of the others.
+// differs reports whether the peers' digests are not all equal. from is the lowest rank with the most frequent digest,
+// peer the lowest rank with another one.
 func differs(digests []uint32) (from, peer int, ok bool) {
 	if len(digests) == 0 {
 		return 0, 0, false

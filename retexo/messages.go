@@ -44,7 +44,7 @@ func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 		c.addStage(l, m, k, metric, wide, updates)
 		l.Count(ofStage, "validation and test metrics", 1, 2*final, 2*wide)
 	}
-	// the second if as many training nodes are of each class
+	// the second sum is sent if all classes have equally many training nodes
 	if first, second, sites, likelihoods := c.ShareCounts(); first > 0 {
 		l.AddShares(int64(first), int64(second), int64(sites), int64(likelihoods))
 		l.Count(ofMoved, "validation and test metrics of the moved logits", 1, 2*final, 2*wide)
@@ -53,17 +53,17 @@ func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	return []*train.Messages{l}, nil
 }
 
-// addStage adds what stage k sends while it is trained, its updates in that format; a validation of it has some counts,
-// wide ones among them.
+// addStage adds what stage k sends during training. Its updates have the given format; a validation has some counts,
+// including wide ones.
 func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int64, updates string) {
 	layer, classes := m.Encoder.Layer, int64(c.Spec.Classes)
 	name := train.StageName(k)
 	if k > 0 {
 		spec := c.Spec.Layers[k-1]
 		layer = m.Layers[k-1]
-		// Sparse rows are sent as they are, and with them the degrees of both views.
+		// Sparse rows are sent as they are, with the degrees of both views.
 		degrees := spec.Conv == "gcn" && k == 1 && c.Spec.Encoder.Kind == "raw"
-		if c.Inductive && k == 1 && spec.Conv == "gcn" { // of rows that are not sparse
+		if c.Inductive && k == 1 && spec.Conv == "gcn" { // not for sparse rows
 			l.SendExact("degrees of other edges", "degrees of the nodes without those that are held out", 1, 1, false)
 		}
 		for hop := range max(spec.Hops, 1) {
@@ -74,7 +74,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 			if hop > 0 {
 				what = "aggregates " + train.OverHops(hop) + " for " + name
 			}
-			if c.Inductive && k+hop > 1 { // training sees other rows
+			if c.Inductive && k+hop > 1 { // training reads other rows
 				times = 2
 			}
 			l.Send(fmt.Sprintf("rows of stage %d, hop %d", k, hop), what, times, spec.In, hop == 0, c.Rows)
@@ -83,7 +83,7 @@ func (c Config) addStage(l *train.Messages, m *nn.Model, k int, metric, wide int
 	params, trained := int64(0), layer.Params()
 	if layer.Head != nil {
 		trained = append(trained, layer.Head.Params()...)
-	} else if k < len(c.Spec.Layers) { // its own head while it trains
+	} else if k < len(c.Spec.Layers) { // the stage's own head during training
 		params = int64(layer.Spec.Out+1) * classes
 	}
 	params += train.NumbersOf(trained)
@@ -121,7 +121,7 @@ func (c LinkConfig) Messages(members train.Members) ([]*train.Messages, error) {
 				layer.Spec.In, true, c.Rows)
 		}
 		params += train.NumbersOf(layer.Params())
-		if k < len(m.Layers)-1 { // its own head while it trains
+		if k < len(m.Layers)-1 { // the layer's own head during training
 			params += int64((layer.Spec.Out + 1) * c.Spec.Classes)
 		}
 		l.Sum(ofGradient, "gradients of "+name, int64(c.Rounds), params, 2*eval.RealLen)

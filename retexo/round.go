@@ -16,9 +16,9 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// What a trainer does in the rounds of a stage.
+// The trainer's work in the rounds of a stage.
 
-// beginStage puts stage k together: its rows are in place.
+// beginStage makes stage k, whose rows have been exchanged.
 func (t *Trainer) beginStage(k int) error {
 	st := &stage{tape: tape.New(), infer: tape.NewInference(), begun: -1, most: 1}
 	if st.weight = nn.ClassWeights(t.Labels.Classes, t.config.Balanced, t.config.ClassWeights); st.weight != nil {
@@ -31,7 +31,7 @@ func (t *Trainer) beginStage(k int) error {
 		st.layer, st.head = t.model.Layers[k-1], t.model.Layers[k-1].Head
 	}
 	if st.head == nil && k < len(t.model.Layers) {
-		// A stage that sends hidden rows trains with its own head, which is thrown away with it.
+		// A stage that sends hidden rows trains with its own head, which is dropped when the stage ends.
 		st.head = tape.NewHead(fmt.Sprintf("head%d", k), st.layer.Spec.Out, []int{t.config.Spec.Classes}, 0, key)
 	}
 	st.train = newBatch(t.training, st.layer, t.shard, graph.Train)
@@ -68,7 +68,8 @@ func (t *Trainer) beginStage(k int) error {
 	return nil
 }
 
-// round sums the peers' updates and losses of a round, with the validation metric of the state before it if w.Eval.
+// round sums the peers' updates and losses of a round and, if w.Eval is set, the validation metric of the state before
+// it.
 func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 	if err := t.enter(w.Stage); err != nil {
 		return err
@@ -79,15 +80,14 @@ func (t *Trainer) round(ctx context.Context, w work, e *event) error {
 		c.Counts, c.CountBits = c.Counts[:2*eval.RealLen+t.metric.Size()], t.countBits
 	}
 	clear(c.Counts)
-	// What only reads the parameters goes first, one after the other: they stay in the cache until the gradient
-	// displaces them.
+	// What only reads the parameters comes first: they stay in the cache until the gradient displaces them.
 	c.Meta, c.Common = state(c.Meta[:0], st.slab.Value), digestLen
 	if w.Eval {
 		st.val.measure(t.metric, c.Counts[2*eval.RealLen:], st.forward(st.val))
 	}
 	loss, count := st.update(t.config, t.key.FoldString("dropout").Fold(uint64(w.Stage)).Fold(uint64(w.Round)), w.Round)
 	if !st.feedBack() {
-		loss = math.NaN() // shows all peers that training has diverged
+		loss = math.NaN() // all peers see from NaN that training has diverged
 	}
 	eval.PutReal(c.Counts, float64(float32(loss)))
 	eval.PutReal(c.Counts[eval.RealLen:], float64(float32(count)))
@@ -102,9 +102,9 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	st, c := t.stage, t.stage.round
 	e.Digests = t.digests
 	if _, _, again := differs(e.Digests); again {
-		return nil // the round does not count, and its sums may be noise
+		return nil // the round does not count, since its sums may be noise
 	}
-	// A float32 each, as parameters are: the mean of the update is the same bits whatever the order of the peers.
+	// Each is one float32, like parameters: the mean of the update has the same bits for any order of the peers.
 	loss, count := float32(eval.Real(c.Counts)), float32(eval.Real(c.Counts[eval.RealLen:]))
 	if count == 0 {
 		return errors.New("no peer has a training node")
@@ -127,7 +127,7 @@ func (t *Trainer) reduced(w work, e *event) (err error) {
 	return nil
 }
 
-// readMetric reads sums of a's accumulators over validation nodes.
+// readMetric reads the sums of a's accumulators over validation nodes.
 func (t *Trainer) readMetric(a eval.Accumulator, v []int64) (metric, loss float64, labels int64, err error) {
 	if rows, most := a.Rows(v), int64(t.Labels.Validating()); rows > most {
 		return 0, 0, 0, comm.Refused("the labelled validation nodes must be at most %d (got %d)", most, rows)
@@ -146,7 +146,7 @@ func (t *Trainer) enter(k int) error {
 	return t.goOn()
 }
 
-// goOn puts the parameters and the optimiser that wait for the stage in place.
+// goOn restores the parameters and the optimizer that wait for the stage.
 func (t *Trainer) goOn() error {
 	s, st := t.pending, t.stage
 	if t.pending = nil; s == nil {
@@ -168,8 +168,8 @@ func (t *Trainer) apply(w work) {
 	t.stage.apply(t.config, w.Round, t.stage.count)
 }
 
-// sync takes the parameters of peer w.From and, if all peers keep the same ones, the optimiser's moments, if they are
-// what the peer announced and near this peer's own.
+// sync takes the parameters of peer w.From and, if all peers keep the same ones, the optimizer's moments. It accepts
+// only values that match the peer's digest and are close to this peer's own.
 func (t *Trainer) sync(ctx context.Context, w work) error {
 	held := t.held(w)
 	if st := t.stage; st != nil {
@@ -177,7 +177,7 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 			return err
 		}
 	}
-	fetched := make([][]float32, len(held)) // all of it or nothing: a peer may be lost in between
+	fetched := make([][]float32, len(held)) // all or nothing: a peer may be lost in between
 	for i, x := range held {
 		fetched[i] = slices.Clone(x)
 		if err := t.Group.Broadcast(ctx, comm.Control, w.From, fetched[i]); err != nil {
@@ -209,8 +209,8 @@ func (t *Trainer) sync(ctx context.Context, w work) error {
 	return nil
 }
 
-// held returns what is the same at all peers at this point of the run: components, or parameters and, if they all take
-// the same steps, the optimiser's moments. Digests are of the first of them.
+// held returns the values that all peers share at this point: components, or parameters and, if all peers take the same
+// steps, the optimizer's moments. Digests cover the first of these.
 func (t *Trainer) held(w work) [][]float32 {
 	if w.Stage == 0 && t.model.Encoder.Proj != nil {
 		return [][]float32{t.model.Encoder.Proj.W.Value.Data}

@@ -6,10 +6,11 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// shapes has rows and columns of the features of a checkpoint, by their names; it belongs in the checkpoint's header.
+// shapes has the numbers of rows and columns of a checkpoint's features, by the features' names. It is part of the
+// checkpoint's header.
 type shapes map[string][2]int
 
-// put adds f to c under a name, and its shape to s. Features without rows and columns leave no trace.
+// put adds f to c under a name, and its shape to s. Features without rows or columns are not added.
 func (s shapes) put(c *train.Checkpoint, name string, f graph.Features) {
 	if f.Rows() == 0 && f.Cols() == 0 {
 		return
@@ -31,14 +32,14 @@ func putGraph(c *train.Checkpoint, name string, adj *graph.CSR, degree []float32
 	}
 }
 
-// savedRows reads what put and putGraph added to a checkpoint.
+// savedRows reads the values that put and putGraph added to a checkpoint.
 type savedRows struct {
 	of     *train.Checkpoint
 	shapes shapes
 	err    error // the first fault
 }
 
-// features returns the features of that name, none if there are none.
+// features returns the features of that name, or none if the checkpoint has none.
 func (r *savedRows) features(name string) graph.Features {
 	shape, ok := r.shapes[name]
 	if !ok {
@@ -55,7 +56,7 @@ func (r *savedRows) features(name string) graph.Features {
 	return graph.Features{Dense: d}
 }
 
-// graph returns the edges of that name, with degrees, from nodes as many as sources.
+// graph returns the edges of that name from `sources` nodes, with the sources' degrees.
 func (r *savedRows) graph(name string, sources int) (adj *graph.CSR, degree []float32) {
 	adj = &graph.CSR{RowPtr: r.of.I64[name+"/rowptr"], Col: narrow(r.of.I64[name+"/col"]),
 		Weight: r.of.F32[name+"/weight"]}

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// correct corrects the logits of the trained model for the shares of the classes, and measures it once more. It ends
-// the last stage: nothing is changed before all has been summed, and the next checkpoint has all of it.
+// correct corrects the trained model's logits for the shares of the classes, and measures the model again. It ends the
+// last stage: it changes nothing before everything has been summed, and the next checkpoint has all changes.
 func (t *Trainer) correct(ctx context.Context, w work) error {
 	if n, _, _, _ := t.config.ShareCounts(); n == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (t *Trainer) correct(ctx context.Context, w work) error {
 	return nil
 }
 
-// outputBias returns the constants that a model that ends with stage k adds to its logits, nil if the stage has none.
+// outputBias returns the constants that a model with last stage k adds to its logits, or nil if the stage has none.
 func (t *Trainer) outputBias(k int) []float32 {
 	if n := t.config.headsBefore(k + 1); n > t.config.headsBefore(k) {
 		return t.heads[n-t.config.Spec.Classes : n]

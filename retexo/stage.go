@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// stage is one stage in training: its parameters in a slab, its frozen inputs in batches.
+// stage is one stage in training: parameters in a slab, frozen inputs in batches.
 type stage struct {
 	layer *nn.Layer
 	head  tape.Operator // turns hidden rows into logits (nil = they are the logits)
@@ -25,24 +25,24 @@ type stage struct {
 
 	train, val, test batch
 	tape, infer      *tape.Tape
-	// of a round: the update (in the slab's gradients), loss, labels and metric, a statement
+	// sent in a round: update (in the slab's gradients), loss, labels and metric, statement
 	round  *comm.Contribution
-	count  float64   // labels in the sum of updates
-	weight []float32 // of each class, or nil
-	most   float64   // of them
+	count  float64   // number of labels in the sum of updates
+	weight []float32 // weight of each class, or nil
+	most   float64   // largest of them
 
-	// Updates in fixed point: what rounding left out of this peer's updates so far. The round at
-	// hand leaves its own in round.Residual, which takes its place when the round is applied.
+	// residual is the rounding error of this peer's updates in fixed point so far. The current round's error is in
+	// round.Residual, which replaces it when the round is applied.
 	residual []float32
 
-	// Several local steps: what the round began with, so that one that does not commit leaves no trace.
+	// The state before the round's local steps, so that a round that does not commit changes nothing.
 	start   []float32
 	moments [][]float32
 	steps   int64
-	begun   int // round whose steps were taken but not applied; −1: none
+	begun   int // round whose steps were taken but not applied (−1 = none)
 }
 
-// batch is some owned nodes with what the layer computes their rows from.
+// batch is some owned nodes with the inputs of their rows.
 type batch struct {
 	in     nn.Input
 	labels graph.Labels
@@ -54,14 +54,14 @@ func newBatch(v *view, l *nn.Layer, s *shard.Shard, split graph.Split) batch {
 	return batch{in: v.batch(l, s, rows), labels: s.Labels.Select(rows), rows: len(rows)}
 }
 
-// measure writes to v what the logits of b's rows add to the metric and the mean loss.
+// measure writes the contribution of b's logits to the metric and the mean loss to v.
 func (b batch) measure(a eval.Accumulator, v []int64, logits mat.Dense) {
 	sum, count := nn.Loss(mat.Dense{}, logits, b.labels, nil)
 	a.Write(v, sum, count, logits, b.labels)
 }
 
-// rows is the forward pass of a stage: the rows of n nodes, and the logits that the head makes of them; without a head
-// they are the same. If t is nil, they are not in the memory of a tape.
+// rows is the forward pass of a stage: it returns the rows of n nodes and the head's logits, which are the rows if
+// there is no head. If t is nil, the rows are not in a tape's memory.
 func (st *stage) rows(in nn.Input, n int, t *tape.Tape) (hidden, logits mat.Dense) {
 	hidden = t.Scratch(n, st.layer.Spec.Out)
 	st.layer.Forward(hidden, in, t)
@@ -84,7 +84,7 @@ func (st *stage) forward(b batch) mat.Dense {
 	return logits
 }
 
-// gradient leaves in the slab the gradient of the loss summed over b.
+// gradient writes the gradient of the loss, summed over b, to the slab.
 func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 	st.slab.ZeroGrad()
 	if b.rows == 0 {
@@ -105,8 +105,8 @@ func (st *stage) gradient(b batch, key rng.Key) (sum, count float64) {
 	return sum, count
 }
 
-// update leaves in the slab's gradients what this peer adds to the round: the gradient (one local step), or the way
-// that several local steps went, times the training labels. It returns the first step's loss.
+// update writes this peer's contribution to the round to the slab's gradients: the gradient (one local step), or the
+// change by several local steps times the training labels. It returns the first step's loss.
 func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 	if c.LocalSteps == 1 {
 		return st.gradient(st.train, key.Fold(0))
@@ -137,7 +137,7 @@ func (st *stage) update(c Config, key rng.Key, round int) (sum, count float64) {
 	return sum, count
 }
 
-// feedBack adds to this peer's update what rounding left out of earlier ones, if it keeps that. An update that is not
+// feedBack adds the rounding error of earlier updates to this peer's update, if it keeps that. An update that is not
 // finite becomes zeros: no grid can represent it, and a secure sum needs an update.
 func (st *stage) feedBack() (finite bool) {
 	if st.residual != nil {
@@ -149,17 +149,17 @@ func (st *stage) feedBack() (finite bool) {
 	return finite
 }
 
-// keep remembers the state that the round at hand started from and validated.
+// keep remembers the state that the current round started from and validated.
 func (st *stage) keep() { copy(st.best, st.slab.Value) }
 
-// swap exchanges the current parameters for the best state's.
+// swap exchanges the current parameters with the best ones.
 func (st *stage) swap() {
 	for i, v := range st.best {
 		st.best[i], st.slab.Value[i] = st.slab.Value[i], v
 	}
 }
 
-// apply makes the round's sum over all peers, of count labels, the next parameters.
+// apply makes the round's sum over all peers' count labels the next parameters.
 func (st *stage) apply(c Config, round int, count float64) {
 	st.begun = -1
 	st.residual, st.round.Residual = st.round.Residual, st.residual
@@ -171,7 +171,7 @@ func (st *stage) apply(c Config, round int, count float64) {
 	kernels.Axpy(mean, st.slab.Grad, st.slab.Value)
 }
 
-// undo forgets local steps of a round that did not commit.
+// undo reverts local steps of a round that did not commit.
 func (st *stage) undo(c Config) error {
 	if c.LocalSteps == 1 || st.begun < 0 {
 		return nil

@@ -15,35 +15,35 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Trainer feeds one peer's machine: it does the work that the machine asks for.
+// Trainer does the work that one peer's machine asks for.
 type Trainer struct {
 	train.RunState
 
 	config     Config
-	shard      *shard.Shard // with the split that this run trains by
+	shard      *shard.Shard // with the split for this run
 	model      *nn.Model
-	input      graph.Features // of the owned nodes, as the encoder sees them
-	classes    mat.Dense      // [Owned × C] the closed form's logits of them, with Config.Classes
+	input      graph.Features // features of owned nodes as the encoder reads them
+	classes    mat.Dense      // [Owned × C] the closed form's logits, with Config.Classes
 	machine    *machine
 	key        rng.Key
 	sender     *train.Sender
 	covers     *train.Covers // (nil = not yet agreed)
-	coverGroup *comm.Group   // whose members have agreed on covers
+	coverGroup *comm.Group   // group whose members have agreed on covers
 
 	full      *view // the whole graph
-	base      *view // what training may see of it: the same, or (inductive) the graph without held-out nodes
-	training  *view // what the stage at hand trains on: base, as it was exchanged
+	base      *view // the part that training may see: full, or (inductive) the graph without held-out nodes
+	training  *view // the current stage's training view: base, as it was exchanged
 	stage     *stage
 	metric    eval.Accumulator
-	countBits int               // of the counts of a metric that are sent
-	logits    map[int]mat.Dense // of own nodes, by the stage that computed them
-	hidden    map[int]mat.Dense // the same of the rows that they are made of, with KeepHidden
-	digests   []uint32          // of the parameters of each peer, with the last reduction
-	heads     []float32         // of the stages that have ended, one after the other: Config.headsBefore
+	countBits int               // bits of a metric's counts in messages
+	logits    map[int]mat.Dense // logits of own nodes, by stage
+	hidden    map[int]mat.Dense // rows that the logits are computed from, by stage, with KeepHidden
+	digests   []uint32          // digest of each peer's parameters, from the last reduction
+	heads     []float32         // head parameters of the stages that have ended, concatenated (Config.headsBefore)
 	hasty     bool              // a stage's best round was its last
-	warned    bool              // of the costs of closed forms
-	moved     bool              // the logits of stage Measured.Ends, which the model ends with
-	// parameters and optimiser of a stage whose rows are not in place; nil if they are in stage, or new
+	warned    bool              // the warning of slow closed forms was given
+	moved     bool              // the logits of stage Measured.Ends, the model's last, were moved
+	// parameters and optimizer of a stage whose rows have not been exchanged; nil if they are in stage, or new
 	pending *train.Snapshot
 }
 
@@ -52,8 +52,8 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 	return train.Train(ctx, at, c, own, New)
 }
 
-// New returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key on every peer; it
-// is changed in place.
+// New returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key on every peer;
+// training changes it.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	frozen := make([]bool, len(m.Layers))
 	for i, l := range m.Layers {
@@ -86,8 +86,8 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	return t, nil
 }
 
-// Run trains until the model is done, ctx ends or a peer is lost; then it returns an error, and the run can be resumed
-// from the checkpoints. Halo rows are sent over g, updates through r.
+// Run trains until the model is done, ctx ends or a peer is lost. In the last two cases it returns an error, and the
+// run can be resumed from the checkpoints. Halo rows are sent over g, updates through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	t.join(g, r)
 	t.warnOfCosts()
@@ -130,7 +130,7 @@ func (t *Trainer) finish(ctx context.Context) error {
 	return nil
 }
 
-// end finds the stage that the model ends with, and returns what there is to say of it.
+// end finds the model's last stage, and returns a text about it.
 func (t *Trainer) end() (text string) {
 	if !t.config.KeepLast && !t.moved {
 		text = t.Measured.EndWithBest(t.Metric)
@@ -139,7 +139,7 @@ func (t *Trainer) end() (text string) {
 	return text
 }
 
-// Trained returns the trained model when Run has returned: the one that New was given, or its first layers.
+// Trained returns the trained model after Run has returned: the model that New was given, or its first layers.
 func (t *Trainer) Trained() (*nn.Model, error) {
 	k := t.Measured.Ends
 	if k == len(t.model.Layers) {
@@ -153,11 +153,11 @@ func (t *Trainer) join(g *comm.Group, r comm.Reducer) {
 	t.sender = train.NewSender(g, t.shard, t.config.Rows)
 }
 
-// stop ends the run for cause while work w was to be done. Where the parameters at hand are those the round began with,
-// they are saved first, so that the run can be resumed from here.
+// stop ends the run for cause while work w was to be done. If the current parameters are still the round's first, they
+// are saved so that the run can be resumed from here.
 func (t *Trainer) stop(w work, cause error) error {
 	if t.stage == nil || w.Kind != doRound && w.Kind != doApply && w.Kind != doEvaluate ||
-		w.Kind == doEvaluate && w.Round < t.config.Rounds { // a checkpoint would not have that the rounds are over
+		w.Kind == doEvaluate && w.Round < t.config.Rounds { // a checkpoint has no mark that the rounds are over
 		return cause
 	}
 	if w.Kind != doEvaluate {
@@ -166,7 +166,7 @@ func (t *Trainer) stop(w work, cause error) error {
 		}
 	}
 	if w.Kind == doApply && w.Keep {
-		t.stage.keep() // by their position they are the best
+		t.stage.keep() // at this position the current parameters are the best
 	}
 	return errors.Join(cause, t.savePosition())
 }

@@ -10,28 +10,28 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// view is the graph as one purpose sees it, with the rows of the current stage. There is one for everything; training
-// has its own if it may not see the validation and test nodes (inductive).
+// view is the graph as training or evaluation sees it, with the rows of the current stage. One view serves both, unless
+// training may not see the validation and test nodes (inductive).
 type view struct {
 	train.GraphView
 	own   graph.Features // [Owned] the stage's input
-	src   graph.Features // what the next hop aggregates: rows of own nodes and of others (train.Sender.Sources)
-	edges *graph.CSR     // over src
-	z     graph.Features // [Owned] what the last hop made of it
+	src   graph.Features // rows that the next hop aggregates: of own nodes and of others (train.Sender.Sources)
+	edges *graph.CSR     // edges from src
+	z     graph.Features // [Owned] rows after the last hop
 }
 
-// wholeView returns the view of all of s, whose nodes have the given input.
+// wholeView returns the view of the whole of s with the given input of its nodes.
 func wholeView(s *shard.Shard, own graph.Features) *view {
 	return &view{GraphView: train.WholeGraph(s), own: own}
 }
 
 // weighs reports whether owners multiply the rows of l's input by the source's factor in the weights; then nobody needs
-// the degrees of the halo. Sparse rows are sent as they are, with the degrees, one number a row: the values of
-// multiplied rows would take more bytes.
+// the degrees of the halo. Sparse rows are sent unweighted, with one degree a row: multiplied values would take more
+// bytes.
 func (v *view) weighs(l *nn.Layer) bool { return l.Edges == graph.GCN && v.own.Sparse == nil }
 
-// fetch fills src with rows of own nodes, the input (hop 0) or the aggregate so far, and with the rows of the halo, or
-// with what other peers send by covers c.
+// fetch fills src with rows of own nodes and of the halo, or with the rows and sums of covers c. The rows of own nodes
+// are the input (hop 0) or the last aggregate.
 func (v *view) fetch(ctx context.Context, s *train.Sender, c *train.Covers, l *nn.Layer, hop int,
 	what string) (err error) {
 	if err := v.learnDegrees(ctx, s, l); err != nil {
@@ -45,7 +45,7 @@ func (v *view) fetch(ctx context.Context, s *train.Sender, c *train.Covers, l *n
 	return err
 }
 
-// learnDegrees asks for the degrees of the halo if sparse rows are sent.
+// learnDegrees fetches the degrees of the halo if sparse rows are sent.
 func (v *view) learnDegrees(ctx context.Context, s *train.Sender, l *nn.Layer) (err error) {
 	if l.Edges == graph.GCN && !v.weighs(l) {
 		v.GraphView, err = s.WithDegrees(ctx, v.GraphView)
@@ -53,7 +53,7 @@ func (v *view) learnDegrees(ctx context.Context, s *train.Sender, l *nn.Layer) (
 	return err
 }
 
-// adopt takes the rows of from, which shows other edges: where the view weighs, they are weighed anew.
+// adopt takes the rows of view `from`, which has other edges. If owners weigh the rows, they are weighed again.
 func (v *view) adopt(ctx context.Context, s *train.Sender, l *nn.Layer, from *view) (err error) {
 	if v.src = from.src; v.weighs(l) {
 		v.src.Dense, err = s.Reweigh(ctx, from.src.Dense, l.Edges, from.GraphView, v.GraphView)
