@@ -11,32 +11,31 @@ import (
 )
 
 // cache keeps features of other peers' nodes from one group of batches to the next ones. Batches are sampled before
-// they are needed, so it knows what the next groups read. It keeps what they read first (as RapidGNN does for an epoch,
-// arXiv 2509.05207, and Belady's rule for all time), and in the rest the nodes of the largest degrees. Rows are as
+// they are needed, so it knows what the next groups read. It keeps these rows first (as RapidGNN does for an epoch,
+// arXiv 2509.05207, and Belady's rule in general), and fills the rest with nodes of the largest degrees. Rows are as
 // their owners sent them, so that the cache does not change the model.
 type cache struct {
-	limit int // bytes
+	limit int // in bytes
 	rows  graph.Features
 
-	// halves are dense rows instead of rows, if these are sent as bf16: half the memory then keeps their values
-	// exactly.
+	// rows are stored as bfloat16 if they are sent as bfloat16: half the memory then keeps their exact values.
 	half   bool
 	halves []uint16 // [ids × cols]
 	cols   int
 
 	ids []int32         // [rows]
-	at  map[int32]int32 // row of a node
-	use []uint8         // [N] which of the next groups reads a node first, from 1 (0 = none, or not known)
+	at  map[int32]int32 // row of each node
+	use []uint8         // [N] number of the next group that reads the node, from 1 (0 = none, or not known)
 
-	// degree is a node's degree as this peer sees it, [N]: own edges from it, and the batches that have read it. Only
+	// degree is a node's degree as this peer estimates it, [N]: own edges from it plus batches that have read it. Only
 	// its owner knows its true degree.
 	degree []uint16
 }
 
-// lookAhead is how many groups are sampled before the one whose features are fetched next.
+// lookAhead is how many groups are sampled before the group whose features are fetched next.
 const lookAhead = 2
 
-// newCache returns a cache of at most limit bytes for the peer that owns s. half: rows are sent as bf16.
+// newCache returns a cache of at most limit bytes for the peer that owns s. half means that rows are sent as bfloat16.
 func newCache(limit int64, s *shard.Shard, half bool) *cache {
 	c := &cache{limit: int(limit), half: half, at: map[int32]int32{}, use: make([]uint8, s.Nodes),
 		degree: make([]uint16, s.Nodes)}
@@ -50,7 +49,7 @@ func newCache(limit int64, s *shard.Shard, half bool) *cache {
 
 func (c *cache) warm(id int32) { c.degree[id] += 1 - c.degree[id]>>15 } // stays at 2¹⁵
 
-// take splits nodes into those that the cache has and the others.
+// take splits nodes into cached ones and the others.
 func (c *cache) take(ids []int32) (held, missing []int32) {
 	if len(c.ids) == 0 {
 		return nil, ids
@@ -65,7 +64,7 @@ func (c *cache) take(ids []int32) (held, missing []int32) {
 	return held, missing
 }
 
-// of returns rows of nodes that the cache has.
+// of returns the cached rows of nodes.
 func (c *cache) of(ids []int32) graph.Features {
 	at := make([]int32, len(ids))
 	for k, id := range ids {
@@ -81,8 +80,8 @@ func (c *cache) of(ids []int32) graph.Features {
 	return graph.Features{Dense: x}
 }
 
-// keep chooses from what the cache has and from rows of other nodes that have come. read is the group that they came
-// for, next are those that follow it.
+// keep chooses among the cached rows and rows of other nodes that have just arrived. read is the group that they were
+// fetched for, next are the following groups.
 func (c *cache) keep(rows graph.Features, ids []int32, read []sample.Batch, next [][]sample.Batch) {
 	if len(ids)+len(c.ids) == 0 {
 		return
@@ -135,7 +134,7 @@ func (c *cache) keep(rows graph.Features, ids []int32, read []sample.Batch, next
 	c.ids = all
 }
 
-// putHalves keeps some of the halves that there are, and behind them some new rows.
+// putHalves keeps some of the rows in halves and appends some new rows.
 func (c *cache) putHalves(rows mat.Dense, oldAt, newAt []int32) {
 	next := make([]uint16, 0, (len(oldAt)+len(newAt))*c.cols)
 	for _, k := range oldAt {
@@ -148,7 +147,7 @@ func (c *cache) putHalves(rows mat.Dense, oldAt, newAt []int32) {
 	c.halves = next
 }
 
-// best returns the places, in two lists one after the other, of as many nodes as fit, lowest rank first.
+// best returns the indices, in two concatenated lists, of as many nodes as fit, in the order of their rank.
 func (c *cache) best(room int, old, fresh []int32) (kept []int32) {
 	const classes = lookAhead + 17
 	worth := func(id int32) int { // the smallest rank is best
@@ -163,7 +162,7 @@ func (c *cache) best(room int, old, fresh []int32) (kept []int32) {
 			count[worth(id)]++
 		}
 	}
-	last, left := 0, room // all classes before last are kept, and left nodes of it
+	last, left := 0, room // all ranks before last are kept, and `left` nodes of rank last
 	for ; last < classes && count[last] <= left; last++ {
 		left -= count[last]
 	}
@@ -184,7 +183,7 @@ func (c *cache) best(room int, old, fresh []int32) (kept []int32) {
 	return kept
 }
 
-// rowBytes is about what a row takes, of the first list that has any.
+// rowBytes returns about how many bytes a row takes, from the first list that has rows.
 func rowBytes(list ...graph.Features) int {
 	for _, f := range list {
 		switch {

@@ -1,10 +1,10 @@
 // Package minibatch trains all layers of a model jointly by sampled mini-batches, over any number of peers that each
 // have a part of the graph. A step takes a random batch of training nodes, new in each epoch, and computes them from a
-// sample of their neighbourhood. For models of links, a step takes both ends of a batch of links and of random pairs.
-// For a group of batches the peers ask each other once a hop for samples and once for features (multi-minibatch
-// sampling; DistDGL, Zheng et al., IA3 2020, asks for each batch), while the group before trains.
+// sample of their neighbourhood. For link prediction, a step takes both ends of a batch of links and of random pairs.
+// For a group of batches the peers ask each other once a hop for samples and once for features, while the last group
+// trains. This is multi-minibatch sampling; DistDGL (Zheng et al., IA3 2020) asks for each batch.
 //
-// Samples depend only on the seed, the epoch, the step, the hop and the vertex: a batch is the same in groups of any
+// Samples depend only on the seed, the epoch, the step, the hop and the vertex. A batch is the same in groups of any
 // size and over any number of peers.
 //
 // Letters in comments: N nodes, F in, H hidden, C classes, K peers, B batches of a group.
@@ -24,18 +24,18 @@ type Config struct {
 	train.Config
 
 	Sample    Sampling `json:"sample"`
-	BatchSize int      `json:"batch_size"` // labels of a step, of all peers together; at least 1
+	BatchSize int      `json:"batch_size"` // labels of a step, summed over the peers; at least 1
 	// batches that the peers sample and fetch features for at once (0 = as many as hide the latency)
 	Group int `json:"group"`
 
-	// RoundSteps is how many steps a round takes (0 = an epoch's). Batches do not depend on it.
+	// RoundSteps is how many steps a round takes (0 = an epoch). Batches do not depend on it.
 	RoundSteps int `json:"round_steps,omitempty"`
 
-	// for models of links, for which BatchSize counts links, each at both ends (nil = nodes have labels)
+	// for link prediction: BatchSize then counts links, each at both ends (nil = nodes have labels)
 	Links *train.LinkTask `json:"links,omitempty"`
 
-	// Cache and Memory are bytes of features: what a peer keeps of other peers' nodes from one group to the next ones,
-	// and what two groups may take where Group is 0 (0: 1 GiB). Neither changes the model.
+	// Cache and Memory are bytes of features. Cache is what a peer keeps of other peers' nodes between groups; Memory
+	// is what two groups may take if Group is 0 (0 = 1 GiB). Neither changes the model.
 	Cache  int64 `json:"-"`
 	Memory int64 `json:"-"`
 }
@@ -43,10 +43,10 @@ type Config struct {
 // Sampling is how in-edges of a node are sampled.
 type Sampling struct {
 	Kind    string `json:"kind"`    // neighbour or labor
-	Fanouts []int  `json:"fanouts"` // [hops] in-edges of a node, from the seeds outward (-1 = all)
+	Fanouts []int  `json:"fanouts"` // [hops] in-edges of a node that are sampled, from the seeds outward (-1 = all)
 }
 
-// MostGroup is the largest Group: the features of that many batches must fit into memory twice.
+// MostGroup is the largest Group: the features of 64 batches must fit into memory twice.
 const MostGroup = 64
 
 // maxRoundSteps bounds RoundSteps.
@@ -54,7 +54,7 @@ const maxRoundSteps = 1 << 30
 
 // Validate returns all faults at once, or nil.
 func (c Config) Validate() error {
-	rates := c.Schedule // over steps; the labels determine their number
+	rates := c.Schedule // the schedule is over steps; the labels determine their number
 	rates.Total = max(c.Rounds, 1)
 	errs := train.ConfigFaults{c.Config.Validate(), c.Optimizer.Validate(), rates.Validate(),
 		sample.Config(c.Sample).Validate(), c.Links.Check(c.Config)}
@@ -95,8 +95,8 @@ func Samples(c nn.Convolution) bool {
 	return c.Aggregates && !c.Propagates && !c.First && !sumsMessages(c)
 }
 
-// sumsMessages reports whether a convolution sums what it makes of each neighbour and edge: its sum over a sample would
-// need weights that it does not read.
+// sumsMessages reports whether a convolution sums a function of each neighbour and edge. Its sum over a sample would
+// need weights, which it does not read.
 func sumsMessages(c nn.Convolution) bool { return c.EdgeColumns && !c.Heads }
 
 // why explains why Samples is false.

@@ -14,31 +14,31 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// features fetches input rows of the nodes of batches.
+// features fetches the input rows of batches.
 type features struct {
 	group  *comm.Group
 	sender *train.Sender
 	shard  *shard.Shard
 	dir    *links.Directory
-	input  graph.Features // of own nodes
-	piece  int            // bytes of rows that a peer sends another at once, about
-	place  []int32        // [N] index of a node in a group, from 1 (0 = not in it)
+	input  graph.Features // rows of own nodes
+	piece  int            // bytes of rows that a peer sends another at once, approximately
+	place  []int32        // [N] index of a node in a group, from 1 (0 = not in the group)
 	cache  *cache         // (nil = none)
 
-	wanted, cached atomic.Int64 // rows of other peers' nodes that groups have read, and how many of them the cache had
+	wanted, cached atomic.Int64 // number of other peers' rows that groups have read, and how many of them were cached
 }
 
-// pieceLen is how many bytes of rows a peer sends another at once: a fraction of what may wait unread.
+// pieceLen is how many bytes of rows a peer sends another at once: a fraction of the unread bytes that comm allows.
 const pieceLen = comm.MaxUnread / 8
 
-// inputs are the rows of a group of batches: each node's once.
+// inputs has the rows of a group of batches, each node's row once.
 type inputs struct {
 	rows graph.Features
-	at   [][]int32 // [batch] the row of each of its nodes
+	at   [][]int32 // [batch] the row of each node
 }
 
-// fetch returns the input rows of batches; each peer sends the rows of its nodes, once each. next are the groups that
-// follow, as far as they are known.
+// fetch returns the input rows of batches; each peer sends the rows of its nodes, once each. next are the following
+// groups that are known.
 func (f *features) fetch(ctx context.Context, all []sample.Batch, next [][]sample.Batch) (*inputs, error) {
 	x := &inputs{at: make([][]int32, len(all))}
 	if f.shard.Parts == 1 {
@@ -80,7 +80,7 @@ func (f *features) fetch(ctx context.Context, all []sample.Batch, next [][]sampl
 	return x, nil
 }
 
-// held takes the nodes that the cache has from those that other peers must send, and returns them.
+// held removes the cached nodes from those that other peers must send, and returns them.
 func (f *features) held(need [][]int32) (held []int32) {
 	for q := range need {
 		if q == f.shard.Rank {
@@ -97,7 +97,7 @@ func (f *features) held(need [][]int32) (held []int32) {
 	return held
 }
 
-// enter fills in at, the rows of the nodes of batches, which lie one list of nodes after the other.
+// enter fills in at, the rows of the nodes of batches; nodes has one list a peer, in the order of the rows.
 func (f *features) enter(nodes [][]int32, all []sample.Batch, at [][]int32) {
 	row := int32(0)
 	for _, ids := range nodes {
@@ -119,7 +119,7 @@ func (f *features) enter(nodes [][]int32, all []sample.Batch, at [][]int32) {
 	}
 }
 
-// union returns the nodes of batches by their owners, each once.
+// union returns the nodes of batches by owner, each once.
 func (f *features) union(all []sample.Batch) [][]int32 {
 	need := make([][]int32, f.shard.Parts)
 	for b := range all {
@@ -139,8 +139,9 @@ func (f *features) union(all []sample.Batch) [][]int32 {
 	return need
 }
 
-// ask requests from each other peer the rows that this one needs, and returns the own rows that each needs, and in how
-// many pieces all of them are sent. A request is u32 pieces · u32 n · n u32 IDs; all take the largest number of pieces.
+// ask requests the rows that this peer needs from every other peer. It returns the own rows that each peer needs, and
+// the number of pieces in which all rows are sent. A request is u32 pieces · u32 n · n u32 IDs; all peers use the
+// largest number of pieces.
 func (f *features) ask(ctx context.Context, need [][]int32) (give [][]int32, pieces int, err error) {
 	pieces = 1
 	row := max(1, f.sender.RowLen(f.input.Cols()))
@@ -184,11 +185,11 @@ func (f *features) ask(ctx context.Context, need [][]int32) (give [][]int32, pie
 	return give, pieces, nil
 }
 
-// receive exchanges piece k of the rows, and appends those that come to parts, and their nodes to nodes.
+// receive exchanges piece k of the rows. It appends the received rows to parts and their nodes to nodes.
 func (f *features) receive(ctx context.Context, k, pieces int, need, give [][]int32, parts *[]graph.Features,
 	nodes *[][]int32) error {
 	cut := func(list []int32) []int32 { return list[k*len(list)/pieces : (k+1)*len(list)/pieces] }
-	var rows []int32 // own rows that any peer needs of this piece
+	var rows []int32 // own rows in this piece that any peer needs
 	from := make([][]int32, f.shard.Parts)
 	ptr := make([]int, f.shard.Parts+1)
 	for q := range from {
@@ -213,7 +214,7 @@ func (f *features) receive(ctx context.Context, k, pieces int, need, give [][]in
 	if err != nil {
 		return err
 	}
-	if f.input.Sparse != nil && x.Sparse == nil { // some peer's rows took fewer bytes as dense ones
+	if f.input.Sparse != nil && x.Sparse == nil { // some peer sent its rows dense, since that took fewer bytes
 		x.Sparse = train.NonZeros(x)
 	}
 	theirs := make([]int32, ptr[f.shard.Parts]-ptr[0])

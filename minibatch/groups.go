@@ -9,32 +9,32 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// group is some batches of an epoch, ready to be computed.
+// group is some batches of an epoch, ready for training.
 type group struct {
-	first   int       // step of the run
+	first   int       // first step, counted over the run
 	seeds   [][]int32 // [batch] own training nodes, by ID
 	batches []sample.Batch
 	inputs  *inputs
-	pairs   []nn.PairGroups // [batch] of its seeds, where links are the task
+	pairs   []nn.PairGroups // [batch] pairs of its seeds, for link prediction
 }
 
-// groups prepares groups, one while the one before is computed.
+// groups prepares groups, each while the group before it is computed.
 type groups struct {
 	key      rng.Key
 	train    []int32 // IDs of the labelled training nodes of all peers, ascending
 	batch    int     // labels of a step
-	steps    int     // of an epoch
+	steps    int     // steps of an epoch
 	round    int     // steps of a round
 	size     int     // batches of a group
 	total    int     // steps of the run
 	relay    *relay
 	features *features
 	links    *links.Learner // (nil = nodes have labels)
-	linked   *links.Batches // of that epoch
+	linked   *links.Batches // links of the current epoch
 
-	order []int32  // of training nodes in that epoch
-	epoch int      // of order, plus one
-	drawn []*group // without inputs: sampled so that the cache knows what comes, the next one first
+	order []int32  // training nodes in the order of the current epoch
+	epoch int      // epoch of order, plus one
+	drawn []*group // sampled groups without inputs, next one first: from them the cache knows the next groups' nodes
 	ahead chan prepared
 }
 
@@ -43,8 +43,8 @@ type prepared struct {
 	err   error
 }
 
-// next returns the group that begins with a step of the run, and lets the one after it be prepared meanwhile, in groups
-// of size batches. All peers ask for the same ones.
+// next returns the group that begins with step `first` of the run, in groups of size batches, and starts to prepare the
+// group after it. All peers ask for the same groups.
 func (p *groups) next(ctx context.Context, first, size int) (*group, error) {
 	var got prepared
 	if p.ahead != nil {
@@ -72,10 +72,10 @@ func (p *groups) next(ctx context.Context, first, size int) (*group, error) {
 	return got.group, nil
 }
 
-// end is the first step after the group.
+// end returns the first step after the group.
 func (g *group) end() int { return g.first + len(g.batches) }
 
-// wait waits until nothing is prepared.
+// wait waits until no group is being prepared.
 func (p *groups) wait() {
 	if p.ahead != nil {
 		<-p.ahead
@@ -83,7 +83,7 @@ func (p *groups) wait() {
 	}
 }
 
-// prepare samples a group, with a cache also those that follow, and fetches its features.
+// prepare samples a group and fetches its features. With a cache it also samples the following groups.
 func (p *groups) prepare(ctx context.Context, first int) (*group, error) {
 	most := 1
 	if p.features.cache != nil {
@@ -110,7 +110,7 @@ func (p *groups) prepare(ctx context.Context, first int) (*group, error) {
 	return g, err
 }
 
-// sample samples the group that begins with a step of the run. A group ends with its round and with its epoch.
+// sample samples the group that begins with step `first` of the run. A group ends with its round and with its epoch.
 func (p *groups) sample(ctx context.Context, first int) (*group, error) {
 	epoch, step := first/p.steps, first%p.steps
 	g := &group{first: first}
@@ -136,7 +136,7 @@ func (p *groups) sample(ctx context.Context, first int) (*group, error) {
 	return g, err
 }
 
-// seed gives g the ends of the links of n steps as seeds, and the relay what these steps leave out.
+// seed gives g the ends of the links of n steps as seeds, and the relay the edges that these steps omit.
 func (p *groups) seed(g *group, epoch, step, n int) error {
 	if p.epoch != epoch+1 {
 		p.linked, p.epoch = p.links.Batches(epoch, p.steps), epoch+1

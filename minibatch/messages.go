@@ -11,21 +11,21 @@ import (
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
-// Messages returns what a run of these members sends at most: if no two samples have a node in common, and all that a
-// batch reads belongs to other peers than its seeds. Any node may be sampled, not only nodes that have edges to other
-// peers. A batch of links has twice as many as on average at most.
+// Messages returns the most that a run of these members sends. It assumes that no two samples share a node, and all
+// nodes that a batch reads belong to other peers than its seeds. Any node may be sampled, not only nodes with edges to
+// other peers. A batch of links is assumed to be at most twice its average.
 func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	m, err := c.NewModel()
 	if err != nil {
 		return nil, err
 	}
 	l := train.NewMessages(members)
-	epochs := int64(c.Rounds) // or rounds of RoundSteps steps
+	epochs := int64(c.Rounds) // or rounds, each of RoundSteps steps
 	steps := (members.Train + int64(c.BatchSize) - 1) / int64(c.BatchSize)
 	if c.RoundSteps > 0 {
 		steps = int64(c.RoundSteps)
 	}
-	size := int64(max(1, c.Group)) // of a group: if it is open, a small one sends most
+	size := int64(max(1, c.Group)) // batches of a group: if Group is 0, the smallest group sends most
 	groups := (steps + size - 1) / size
 	validations := (epochs+int64(c.EvalEvery)-1)/int64(c.EvalEvery) + 2
 	params := int64(0)
@@ -70,17 +70,17 @@ func (c Config) Messages(members train.Members) ([]*train.Messages, error) {
 	return []*train.Messages{l}, nil
 }
 
-// addSamples adds what the samples of some steps take, and returns how many nodes of other peers a batch has, at all
-// peers together.
+// addSamples adds the messages of the samples of some steps, and returns how many nodes of other peers a batch has,
+// summed over the peers.
 func (c Config) addSamples(l *train.Messages, steps, relations, columns int64) (read int64) {
 	seeds := int64(c.BatchSize)
-	read = seeds        // nodes whose edges a batch samples in a hop, its seeds among them
-	if c.Links != nil { // all of these may be other peers'
+	read = seeds        // nodes whose edges a batch samples in a hop, including its seeds
+	if c.Links != nil { // all of these may be other peers' nodes
 		seeds, read = 0, min(2*read*int64(2+c.Links.Negatives), l.Nodes*int64(l.Peers))
 	}
 	for hop := range c.Sample.Fanouts {
 		k := relations * mostDrawn(c.Sample, hop, l.Nodes)
-		if hop > 0 || c.Links != nil { // seeds that are labels are sampled by their owners
+		if hop > 0 || c.Links != nil { // labelled seeds are sampled by their owners
 			l.SendSamples(fmt.Sprintf("sampled edges of hop %d", hop), "sampled neighbours of the node, "+
 				train.OverHops(hop+1),
 				steps, read-seeds, k, relations, columns)
@@ -90,10 +90,10 @@ func (c Config) addSamples(l *train.Messages, steps, relations, columns int64) (
 	return read - seeds
 }
 
-// mostDrawn returns the most in-edges of a relation that a hop samples of a node.
+// mostDrawn returns how many in-edges of one relation a hop samples of a node at most.
 func mostDrawn(c Sampling, hop int, nodes int64) int64 {
 	k := int64(c.Fanouts[hop])
-	if k < 0 || c.Kind != "neighbour" { // labor samples this number on average
+	if k < 0 || c.Kind != "neighbour" { // labor samples k edges on average only
 		return nodes
 	}
 	return min(nodes, k)

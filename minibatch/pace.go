@@ -10,20 +10,20 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// pace chooses the batches of a group where the plan leaves that open.
+// pace chooses the size of groups if the plan sets none.
 type pace struct {
-	relays  int // of a group
+	relays  int // messages of a group, one after the other
 	memory  int64
-	latency time.Duration // of a message and its answer to the slowest peer
+	latency time.Duration // of a message to the slowest peer and its answer
 }
 
 const (
-	// pings are the exchanges whose median is the latency.
+	// pings is the number of exchanges whose median is the latency.
 	pings = 5
-	// relayShare is which part of the time of its steps the relays of a group may take, if nothing hid them:
-	// 1/relayShare.
+	// relayShare bounds the relays of a group: they may take 1/relayShare of the time of its steps, as if nothing hid
+	// them behind training.
 	relayShare = 10
-	// roomForRows is the memory of the rows of two groups where the plan sets no limit.
+	// roomForRows is the memory of the rows of two groups if the plan sets no limit, in bytes.
 	roomForRows = 1 << 30
 	// firstGroup is the size of groups until the pace is measured.
 	firstGroup = 2
@@ -44,9 +44,9 @@ func (p *pace) measure(ctx context.Context, g *comm.Group) error {
 	return nil
 }
 
-// wants returns the smallest group, a power of two, whose relays take at most a tenth of the time of its steps, and the
-// largest whose rows fit in memory twice. It is given a finished group: the time it took, its number of steps, and the
-// bytes of its rows.
+// wants returns two sizes of groups after a finished group that took a time for a number of steps, with rows of some
+// bytes. The smallest group is a power of two whose relays take at most a tenth of the time of its steps. The largest
+// is one whose rows fit in memory twice.
 func (p *pace) wants(took time.Duration, steps int, rows int64) (least, most int) {
 	least, most = firstGroup, MostGroup
 	step := max(1, took/time.Duration(steps))
@@ -63,7 +63,7 @@ func (p *pace) wants(took time.Duration, steps int, rows int64) (least, most int
 	return least, most
 }
 
-// agree returns the group that all peers take: the largest that one of them wants, and for which none lacks memory.
+// agree returns the size of groups for all peers: the largest that a peer wants, if every peer has memory for it.
 func agree(ctx context.Context, g *comm.Group, least, most int) (int, error) {
 	out := make([][]byte, g.Size())
 	for q := range out {

@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// relay samples batches together with the other peers: each draws in-edges of its own nodes for all.
+// relay samples batches together with the other peers: each samples in-edges of its own nodes for all peers.
 type relay struct {
 	group   *comm.Group
 	shard   *shard.Shard
@@ -24,7 +24,7 @@ type relay struct {
 	builder *sample.Builder
 
 	foreign bool         // seeds may be other peers' nodes
-	left    []links.Left // [batch] edges that it leaves out (nil = none)
+	left    []links.Left // [batch] edges that samples omit (nil = none)
 	means   bool         // a layer's sum over edges is a weighted mean
 }
 
@@ -32,7 +32,7 @@ type relay struct {
 const mostMessage = comm.MaxUnread
 
 // sample returns a batch for each of the lists of seeds, sampled with its key. Seeds are own nodes; nodes of the
-// batches are global IDs. All peers call it with equally many keys.
+// batches are global IDs. All peers call it with the same number of keys.
 func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]sample.Batch, error) {
 	all := make([]sample.Batch, len(keys))
 	for b := range all {
@@ -60,13 +60,13 @@ func (r *relay) sample(ctx context.Context, keys []rng.Key, seeds [][]int32) ([]
 	return all, nil
 }
 
-// frontier is whose in-edges a hop draws.
+// frontier is the nodes whose in-edges a hop samples.
 type frontier struct {
 	of   [][][]int32 // [batch][peer] IDs
 	part [][]uint16  // [batch] owner of each node
 }
 
-// split sorts the nodes of batches by their train.
+// split sorts the nodes of batches by owner.
 func (r *relay) split(all []sample.Batch) frontier {
 	f := frontier{make([][][]int32, len(all)), make([][]uint16, len(all))}
 	for b := range all {
@@ -83,7 +83,7 @@ func (r *relay) split(all []sample.Batch) frontier {
 	return f
 }
 
-// draw draws in-edges of own nodes for a batch, given and returned by their IDs.
+// draw samples in-edges of own nodes for a batch; nodes are global IDs.
 func (r *relay) draw(batch int, key rng.Key, hop int, ids []int32) (d sample.Drawn) {
 	own := make([]int32, len(ids))
 	for i, id := range ids {
@@ -100,8 +100,8 @@ func (r *relay) draw(batch int, key rng.Key, hop int, ids []int32) (d sample.Dra
 	return d
 }
 
-// leave takes edges out of the samples of own nodes. Their weight in a mean goes to the node's other edges: otherwise a
-// node would show by its row that it is an end of a link. A relation without a remaining edge does not reach a node.
+// leave removes edges from the samples of own nodes. Their weight in a mean goes to the node's other edges: otherwise a
+// node's row would reveal that it is an end of a link. A relation without a remaining edge does not reach a node.
 func (r *relay) leave(d *sample.Drawn, own []int32, out links.Left) {
 	kinds := max(1, r.edges.Relations)
 	n := (len(r.edges.RowPtr) - 1) / kinds
@@ -201,7 +201,7 @@ func appendIDs(b []byte, ids []int32) []byte {
 	return b
 }
 
-// readIDs takes a list of IDs of a peer's nodes off a message.
+// readIDs reads a list of IDs of a peer's nodes from the front of a message.
 func readIDs(d *links.Directory, b []byte, rank int) (ids []int32, rest []byte, err error) {
 	n := uint32(0)
 	if len(b) >= 4 {
@@ -223,9 +223,10 @@ func readIDs(d *links.Directory, b []byte, rank int) (ids []int32, rest []byte, 
 	return ids, b[4*n:], nil
 }
 
-// serve answers a request. For each batch an answer is: of each node a uvarint, its number of edges, of each relation;
-// where a layer reads which relations reach a node, twice that, plus 1 if this one does; u32 IDs of their sources; and,
-// where samples have weights, f32 of each edge and, where nodes have edges from themselves, f32 of each node.
+// serve answers a request. For each batch an answer has, for each node and relation, a uvarint: its number of edges. If
+// a layer reads which relations reach a node, it is twice the number, plus 1 if this relation does. Then come u32 IDs
+// of the edges' sources. If samples have weights, f32 of each edge follows and, if nodes have edges from themselves,
+// f32 of each node.
 func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, err error) {
 	for b, key := range keys {
 		var ids []int32
@@ -257,7 +258,7 @@ func (r *relay) serve(keys []rng.Key, hop int, request []byte) (answer []byte, e
 	return answer, nil
 }
 
-// readDrawn takes the samples of `nodes` nodes off an answer.
+// readDrawn reads the samples of `nodes` nodes from the front of an answer.
 func (r *relay) readDrawn(b []byte, nodes int) (d sample.Drawn, rest []byte, err error) {
 	d.End = make([]int32, nodes*max(1, r.edges.Relations))
 	edges := uint64(0)
@@ -307,7 +308,7 @@ func (r *relay) readDrawn(b []byte, nodes int) (d sample.Drawn, rest []byte, err
 	return d, b, err
 }
 
-// readNumbers takes n weights, or columns, of edges off an answer.
+// readNumbers reads n weights, or columns, of edges from the front of an answer.
 func readNumbers(b []byte, n int, what string) (x []float32, rest []byte, err error) {
 	x = make([]float32, n)
 	for k := range x {

@@ -29,19 +29,19 @@ type Trainer struct {
 
 	config Config
 	key    rng.Key
-	shard  *shard.Shard   // with the split that this run trains by
-	input  graph.Features // of own nodes, what the first layer sees
+	shard  *shard.Shard   // with the split for this run
+	input  graph.Features // features of own nodes, as the first layer reads them
 	tape   *tape.Tape
-	weight []float32 // of each class, or nil
+	weight []float32 // weight of each class, or nil
 	rates  optim.Schedule
 	groups *groups
 	batch  int            // labels of a step
-	steps  int            // of an epoch
+	steps  int            // steps of an epoch
 	round  int            // steps of a round
 	links  *links.Learner // (nil = nodes have labels)
-	pace   *pace          // (nil = size is final)
+	pace   *pace          // (nil = the size is final)
 	size   int            // batches of a group
-	from   []int32        // [edges of a batch's first block] the row of each edge's source
+	from   []int32        // [edges of a batch's first block] row of each edge's source
 }
 
 // Train implements train.Method.
@@ -49,8 +49,8 @@ func (c Config) Train(ctx context.Context, at *train.Place, own *shard.Shard) (*
 	return train.Train(ctx, at, c, own, New)
 }
 
-// New returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key at every peer; it
-// is changed in place.
+// New returns the trainer of the peer that owns s. m is the model of c.Spec, made with the same key at every peer;
+// training changes it.
 func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	if err := errors.Join(c.Validate(), c.Fits(s)); err != nil {
 		return nil, err
@@ -70,17 +70,17 @@ func New(c Config, s *shard.Shard, m *nn.Model) (*Trainer, error) {
 	return t, nil
 }
 
-// What the reductions of a run are of. With generation, epoch and step (comm.ReduceID) no two are the same.
+// What the reductions of a run sum. With generation, epoch and step (comm.ReduceID) no two IDs are the same.
 const (
 	ofLabels     = "label counts"
-	ofGradient   = "gradient" // a step each
+	ofGradient   = "gradient" // the step is the training step
 	ofLinks      = "counts of links"
 	ofValidation = "validation"
-	ofResult     = "result" // a step a split
+	ofResult     = "result" // the step is the split
 )
 
-// Run trains until the epochs or the patience are used up, ctx ends or a peer is lost; then it leaves a checkpoint from
-// the beginning of the epoch and returns an error. Samples and rows are sent over g, sums through r.
+// Run trains until the epochs or the patience are used up, ctx ends or a peer is lost. In the last two cases it leaves
+// a checkpoint from the beginning of the epoch and returns an error. Samples and rows are sent over g, sums through r.
 func (t *Trainer) Run(ctx context.Context, g *comm.Group, r comm.Reducer) error {
 	if err := t.Begin(ctx, g, r); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (t *Trainer) prepare(ctx context.Context) error {
 	return nil
 }
 
-// countLabels counts the training labels of all peers, class by class.
+// countLabels counts the training labels of all peers by class.
 func (t *Trainer) countLabels(ctx context.Context) error {
 	if err := t.CountLabels(ctx, ofLabels); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (t *Trainer) countLabels(ctx context.Context) error {
 	return nil
 }
 
-// measure sets the size of groups; if it depends on the latency, it measures that and sets the size of the first
+// measure sets the size of groups. If the size depends on the latency, it measures that and sets the size of the first
 // groups.
 func (t *Trainer) measure(ctx context.Context, beside *comm.Group) error {
 	t.size, t.pace = t.config.Group, nil
@@ -185,8 +185,8 @@ func (t *Trainer) measure(ctx context.Context, beside *comm.Group) error {
 	return t.pace.measure(ctx, beside)
 }
 
-// relays is how many messages a group takes, one after the other: where links are the task, seeds are other peers'
-// nodes, too.
+// relays returns how many messages a group takes, one after the other. For link prediction, seeds may be other peers'
+// nodes, which takes one more.
 func (t *Trainer) relays() int {
 	n := len(t.config.Sample.Fanouts)
 	if t.links != nil {
@@ -195,7 +195,7 @@ func (t *Trainer) relays() int {
 	return n
 }
 
-// settle chooses the size of groups, if it is open, from the time that the first one took.
+// settle chooses the size of groups, if it is not final, from the time that the first one took.
 func (t *Trainer) settle(ctx context.Context, first *group, took time.Duration) (err error) {
 	if t.pace == nil {
 		return nil
@@ -213,7 +213,7 @@ func (t *Trainer) settle(ctx context.Context, first *group, took time.Duration) 
 	return nil
 }
 
-// learnOwners returns who owns which node, and the IDs of the labelled training nodes of all peers, ascending.
+// learnOwners returns the owner of every node, and the IDs of the labelled training nodes of all peers, ascending.
 func (t *Trainer) learnOwners(ctx context.Context) (dir *links.Directory, training []int32, err error) {
 	trains := make([]uint8, t.shard.Owned)
 	for _, i := range t.shard.NodesIn(graph.Train) {
@@ -232,8 +232,8 @@ func (t *Trainer) learnOwners(ctx context.Context) (dir *links.Directory, traini
 	return dir, training, nil
 }
 
-// sampledEdges returns what training samples from: the edges of the layers' norm, weighted by the degrees of the whole
-// graph.
+// sampledEdges returns the edges that training samples from: the edges of the layers' norm, weighted by the degrees of
+// the whole graph.
 func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.InEdges, err error) {
 	sender, layer := train.NewSender(t.Group, t.shard, t.config.Rows), t.Model.Layers[0]
 	view := train.WholeGraph(t.shard)
@@ -254,7 +254,7 @@ func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.InEdges, err erro
 		edges = *view.Normalised(layer.Edges)
 	}
 	if !slices.ContainsFunc(t.Model.Layers, func(l *nn.Layer) bool { return l.Spec.EdgeColumns > 0 }) {
-		edges.Edge = nil // no layer reads the columns
+		edges.Edge = nil // no layer reads the edges' columns
 	}
 	conv, _ := nn.ConvolutionNamed(layer.Spec.Conv)
 	e = sample.NewEdges(&edges, t.shard.Global, layer.Edges == graph.GCN || layer.Edges == graph.Loops, conv.Linear)
@@ -264,18 +264,19 @@ func (t *Trainer) sampledEdges(ctx context.Context) (e *sample.InEdges, err erro
 
 func (t *Trainer) rounds(ctx context.Context) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer t.groups.wait() // for what is prepared and not read
+	defer t.groups.wait() // a group may still be prepared that is never read
 	defer cancel()
 	err = t.Rounds(ctx, t.config.Config, 0, t.config.Rounds,
 		func(bool) (val, loss float64, err error) { return t.validate(ctx) },
 		func() (float64, error) { return t.aRound(ctx) })
 	if err == nil {
-		t.groups.wait() // all peers are at it, where patience ended the run
+		t.groups.wait() // all peers prepare a group when patience ends the run
 	}
 	return err
 }
 
-// aRound takes a step for each batch of a round and returns the mean loss over their labels, of each before its step.
+// aRound takes a step for each batch of a round. It returns the mean loss over the batches' labels, each before its
+// step.
 func (t *Trainer) aRound(ctx context.Context) (mean float64, err error) {
 	back := t.Mark()
 	defer func() {
@@ -311,7 +312,8 @@ func (t *Trainer) aRound(ctx context.Context) (mean float64, err error) {
 	return loss / weight, nil
 }
 
-// stepBatch makes one step of the optimiser and returns the loss of its labels before it, summed, and their weight.
+// stepBatch makes one optimizer step. It returns the summed loss of the batch's labels before the step, and their
+// weight.
 func (t *Trainer) stepBatch(ctx context.Context, g *group, b int) (loss, weight float64, err error) {
 	t.Params.ZeroGrad()
 	t.tape.Reset()
@@ -342,7 +344,7 @@ func (t *Trainer) stepBatch(ctx context.Context, g *group, b int) (loss, weight 
 	return loss, weight, nil
 }
 
-// gradient adds the gradients of own seeds of a batch.
+// gradient adds the gradients of a batch's own seeds.
 func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 	batch := &g.batches[b]
 	nodes := make([]int64, len(batch.Nodes))
@@ -350,7 +352,7 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 		nodes[i] = int64(id)
 	}
 	layers := t.Model.Layers
-	out := make([]mat.Dense, len(layers)) // of each layer, before its head
+	out := make([]mat.Dense, len(layers)) // rows of each layer before its head
 	var x graph.Features
 	for k, l := range layers {
 		block := batch.Blocks[k]
@@ -394,9 +396,8 @@ func (t *Trainer) gradient(g *group, b int) (loss, weight float64) {
 	return loss, weight
 }
 
-// feed gives the first layer its input of batch b: the rows of all sources, or, if the layer reads only sums of them,
-// the rows of the destinations and these sums, which are taken from the group's rows without a copy. The bits are the
-// same.
+// feed gives the first layer its input of batch b: the rows of all sources or, if the layer reads only sums of them,
+// the destinations' rows and the sums. The sums are taken from the group's rows without a copy, with the same bits.
 func (t *Trainer) feed(in *nn.Input, from *inputs, b int) {
 	l, at, rows := t.Model.Layers[0], from.at[b], from.rows
 	if rows.Sparse != nil {
@@ -419,14 +420,14 @@ func (t *Trainer) feed(in *nn.Input, from *inputs, b int) {
 	}
 }
 
-// sumsFirst reports whether a layer sums the rows of dense features as they are, before it multiplies them.
+// sumsFirst reports whether a layer sums rows of dense features before it multiplies them.
 func sumsFirst(l *nn.Layer) bool {
 	s, c := &l.Spec, &l.Conv
 	return l.Sums() && l.Frozen() && s.Relations == 0 && s.Dropout == 0 && c.Hops <= 1 && c.Alpha == 0 &&
 		(c.Nbr == nil || s.Out >= s.In)
 }
 
-// loss returns the loss of logits of own nodes, and puts its gradient into d.
+// loss returns the loss of own nodes' logits, and writes its gradient to d.
 func (t *Trainer) loss(d, logits mat.Dense, ids []int32) (loss, weight float64) {
 	own := make([]int32, len(ids))
 	for i, id := range ids {
@@ -441,7 +442,7 @@ func (t *Trainer) logits(ctx context.Context) (logits, hidden mat.Dense, err err
 	return infer.Logits(ctx, c, t.Model, t.shard, t.Group)
 }
 
-// validate scores the validation nodes and keeps the parameters if they are the best so far.
+// validate computes the metric of the validation nodes and keeps the parameters if they are the best so far.
 func (t *Trainer) validate(ctx context.Context) (val, loss float64, err error) {
 	logits, _, err := t.logits(ctx)
 	if err != nil {
@@ -459,14 +460,14 @@ func (t *Trainer) validate(ctx context.Context) (val, loss float64, err error) {
 	return val, loss, nil
 }
 
-// compare compares logits with the labels of a split, of all peers.
+// compare compares logits with the labels of a split, summed over the peers.
 func (t *Trainer) compare(ctx context.Context, id comm.ReduceID, logits mat.Dense, split graph.Split,
 	bins int) (metric, loss, bound float64, err error) {
 	nodes := t.shard.NodesIn(split)
 	return t.Compare(ctx, id, logits.Select(nodes), t.shard.Labels.Select(nodes), bins)
 }
 
-// evaluate reports the best state over the whole graph.
+// evaluate reports the metrics of the best state over the whole graph.
 func (t *Trainer) evaluate(ctx context.Context) error {
 	logits, hidden, err := t.logits(ctx)
 	if err != nil {
