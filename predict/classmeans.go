@@ -6,21 +6,21 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
-// form is a model in closed form, or the part of one that makes columns of classes, and its stages.
+// form is a model in closed form, or the columns in closed form of another model, as stages.
 type form struct {
 	*closed.Form
 	leaveOut bool
 	rounds   []formRound
 }
 
-// formRound are the stages of a round. The source has the columns that heads read and then, if they differ, those that
+// formRound has the stages of a round. The source has the columns that heads read and then, if they differ, those that
 // are aggregated.
 type formRound struct {
 	source    *stage
 	logitHops []*stage
 	hops      []*stage
 	sums      *stage
-	logits    *stage // nil if nothing reads them
+	logits    *stage // nil if no stage reads them
 }
 
 // addClosed adds the stages of a closed form and returns its last logits.
@@ -41,14 +41,15 @@ func (p *rows) addClosed(m *closed.Form) *stage {
 		if r > 0 {
 			before = f.rounds[r-1].logits
 		}
-		// With leave-one-out the targets of a node follow from its logits of the round before, so that its source
-		// depends on them.
+		// With leave-one-out a node's targets follow from its logits after the round before, so its source depends on
+		// them.
 		if before != nil && f.leaveOut {
 			source.own = append(source.own, before)
 		}
 		one.source = p.add(source)
 		reads := []*stage{p.input}
-		// In the order in which closed.Form aggregates, the hops of logits first: keptRows hands them out one by one.
+		// In the order in which closed.Form aggregates, hops of logits first: keptRows returns them one by one in this
+		// order.
 		for hop := range spec.LogitHopsOf(r) {
 			from, pick := before, spec.Before
 			if hop > 0 {
@@ -76,7 +77,7 @@ func (p *rows) addClosed(m *closed.Form) *stage {
 			reads = append(reads, one.sums)
 		}
 		f.rounds = append(f.rounds, one)
-		// Only these read the logits between rounds; without a reader the stage would be computed and kept for nothing.
+		// Only these cases read the logits between rounds; otherwise the stage would be computed and kept for nothing.
 		if !f.leaveOut && spec.Own == 0 && spec.LogitHops == 0 && r < len(m.Heads)-1 {
 			continue
 		}
@@ -100,7 +101,7 @@ func (f *form) features(c *call, nodes []int32) graph.Features {
 	return c.model.Encoder.Input(c.features(nodes))
 }
 
-// cut returns the two parts of the source of round r.
+// cut splits the source of round r into own columns and aggregated columns.
 func (f *form) cut(r int, x mat.Dense) (own, z mat.Dense) {
 	if w := f.Means[r].Value.Cols; x.Cols > w {
 		return x.ColRange(0, w), x.ColRange(w, x.Cols)
@@ -108,7 +109,7 @@ func (f *form) cut(r int, x mat.Dense) (own, z mat.Dense) {
 	return x, x
 }
 
-// before returns the logits of nodes before round r, as far as the round reads them.
+// before returns the logits of nodes before round r, if the round reads them.
 func (f *form) before(c *call, r int, nodes []int32) (mat.Dense, error) {
 	switch {
 	case r > 0 && f.rounds[r-1].logits != nil:
@@ -119,7 +120,7 @@ func (f *form) before(c *call, r int, nodes []int32) (mat.Dense, error) {
 	return mat.Dense{}, nil
 }
 
-// source is closed.Form.Source, whose targets are of the nodes' own labels and logits.
+// source is closed.Form.Source with targets from the nodes' own labels and logits.
 func (f *form) source(c *call, r int, nodes []int32) (own, z mat.Dense, err error) {
 	var p mat.Dense
 	if f.leaveOut {
@@ -135,7 +136,7 @@ func (f *form) source(c *call, r int, nodes []int32) (own, z mat.Dense, err erro
 	return own, z, nil
 }
 
-// logits returns the logits of nodes after round r, by the columns of all rounds so far.
+// logits returns the logits of nodes after round r, from the columns of all rounds so far.
 func (f *form) logits(c *call, r int, nodes []int32) (mat.Dense, error) {
 	v := &keptRows{c: c, nodes: nodes, x: f.features(c, nodes)}
 	columns := closed.NewColumns(len(nodes), f.Heads[r].Inputs())
@@ -160,7 +161,7 @@ func (f *form) logits(c *call, r int, nodes []int32) (mat.Dense, error) {
 	return f.Heads[r].Logits(columns.Written()), nil
 }
 
-// keptRows are the closed.Surroundings of nodes whose hops are stages: each aggregate is the next one's rows.
+// keptRows implements closed.Surroundings for nodes with hops that are stages: each aggregate is the next hop's rows.
 type keptRows struct {
 	c     *call
 	nodes []int32
@@ -180,8 +181,8 @@ func (v *keptRows) Degrees() []float32 {
 }
 
 func (v *keptRows) Aggregate(y, _ mat.Dense, _ string) error {
-	// The first one left: RoundColumns asks in the order in which addClosed made the stages. What it hands over is not
-	// read, because the stage has summed it already.
+	// The first stage that is left: RoundColumns asks in the order in which addClosed made the stages. Its argument is
+	// not read, because the stage has summed it already.
 	s := v.next[0]
 	v.next = v.next[1:]
 	x, err := v.c.get(s, v.nodes)

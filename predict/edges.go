@@ -13,23 +13,22 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// edges are the edges of a graph to which more can be added. A list of them is never written to: a changed list is
-// another one.
+// edges are the edges of a growing graph. A list of edges is never overwritten: a change makes a new list.
 type edges struct {
-	names    []string     // of the relations
-	in       [][][]inEdge // of all edges, then of each relation: [N] those into each node
-	both     []bool       // of all, then of each relation: whether each edge has its reverse
-	out      [][]int32    // [N] destinations of all edges
+	names    []string     // names of the relations
+	in       [][][]inEdge // [1+relations][N] edges into each node, first of all relations
+	both     []bool       // [1+relations] whether each edge has its reverse
+	out      [][]int32    // [N] destinations of the node's out-edges
 	weighted bool         // whether edges have weights
-	degree   []float32    // [N] as graph.CSR.Degrees has them
+	degree   []float32    // [N] as in graph.CSR.Degrees
 	columns  [][]float32  // rows of the edges' columns
-	width    int          // of these
+	width    int          // number of columns
 }
 
-// inEdge is an edge into a node, in ascending order of their sources.
+// inEdge is an edge into a node. A node's in-edges ascend by source.
 type inEdge struct {
 	from   int32
-	column int32 // its row of columns (−1 = none)
+	column int32 // its row in columns (−1 = none)
 	weight float32
 }
 
@@ -74,7 +73,7 @@ func (e *edges) grow() {
 	e.out, e.degree = append(e.out, nil), append(e.degree, 0)
 }
 
-// shrink leaves n nodes.
+// shrink removes all nodes except the first n.
 func (e *edges) shrink(n int) {
 	for k := range e.in {
 		e.in[k] = e.in[k][:n]
@@ -84,8 +83,8 @@ func (e *edges) shrink(n int) {
 
 func fromOf(e inEdge, from int32) int { return cmp.Compare(e.from, from) }
 
-// addEdge adds an edge, and its reverse if the others have theirs, and returns the nodes whose in-edges changed. It
-// calls change before each change with what takes it back.
+// addEdge adds an edge, and its reverse if the other edges have theirs. It returns the nodes whose in-edges changed.
+// Before each change it calls change with a function that reverts it.
 func (e *edges) addEdge(one Edge, change func(back func())) (ends []int32, err error) {
 	if err := e.check(one); err != nil {
 		return nil, err
@@ -96,9 +95,9 @@ func (e *edges) addEdge(one Edge, change func(back func())) (ends []int32, err e
 		change(func() { e.columns = e.columns[:column] })
 		e.columns = append(e.columns, slices.Clone(one.Columns))
 	}
-	// Another relation may join the same two nodes: then the list of all edges has the edge already, with its weight,
-	// and only the list of the relation gets it. A list is copied before it grows, since a prediction or undo may have
-	// the old one.
+	// Another relation may have an edge between the same two nodes. Then the list of all edges already has the edge,
+	// with its weight, and only the relation's list gets it. A list is copied before it grows, since a prediction or
+	// undo may use the old one.
 	put := func(list int, from, to int32) {
 		was := e.in[list][to]
 		at, is := slices.BinarySearchFunc(was, from, fromOf)
@@ -124,13 +123,13 @@ func (e *edges) addEdge(one Edge, change func(back func())) (ends []int32, err e
 	if ends = []int32{to}; reverse(0) {
 		ends = append(ends, from)
 	}
-	// Degrees are summed anew rather than increased: a float32 that grows by one weight at a time differs in the last
+	// Degrees are summed again instead of increased: a float32 that grows by one weight at a time differs in the last
 	// bit from the sum over the whole row.
 	for _, i := range ends {
 		other := from + to - i
 		degree, out := e.degree[i], e.out[other]
 		change(func() { e.degree[i], e.out[other] = degree, out })
-		sum := 0.0 // in this order, as graph.CSR.Degrees
+		sum := 0.0 // in the same order as graph.CSR.Degrees
 		for _, one := range e.in[0][i] {
 			sum += float64(one.weight)
 		}
@@ -142,12 +141,12 @@ func (e *edges) addEdge(one Edge, change func(back func())) (ends []int32, err e
 	return ends, nil
 }
 
-// inverse ends the name of a relation that has the edges of another one in reverse (graph.InverseNames).
+// inverse is the suffix of a relation's name if it has the reversed edges of another one (graph.InverseNames).
 const inverse = " (inverse)"
 
-// check returns what is wrong with an edge to add.
+// check returns an error if the edge cannot be added.
 func (e *edges) check(one Edge) error {
-	// Self-loops are refused: norms add or leave out the loop of a node by themselves, and two of them would count.
+	// Self-loops are refused: norms add or remove a node's loop by themselves, so a second one would count twice.
 	n, list := len(e.degree), 0
 	if one.From < 0 || one.From >= n || one.To < 0 || one.To >= n || one.From == one.To {
 		return fmt.Errorf("an edge must join two nodes from 0 to %d (got %d and %d)", n-1, one.From, one.To)
@@ -177,22 +176,22 @@ func (e *edges) check(one Edge) error {
 }
 
 // block is the edges into some nodes, and the nodes that are their sources. Sources ascend, so that a sum over them has
-// the order that it has in the whole graph.
+// the same order as in the whole graph.
 type block struct {
 	graph.CSR
 	sources []int32
-	edgeX   mat.Dense // rows of columns that Edge numbers
+	edgeX   mat.Dense // rows of columns, which Edge indexes
 }
 
-// neighbours weighs each edge 1 and leaves self-loops out.
+// neighbours gives each edge weight 1 and omits self-loops.
 const neighbours graph.Norm = math.MaxUint8
 
-// block returns the in-edges of nodes with the weights of norm: of all relations together or, if stacked, one relation
-// below the other, without weights of norm and with the nodes themselves as first sources. It first lists the sources
-// and then gives them places: block columns must ascend by node, and numbers by order of arrival would not give that. A
-// self-loop goes to its place by number, too: were it last, the sum would have another order than in the whole graph,
-// and another last bit. A block has weights if and only if the whole graph's edges have them under this norm, so that
-// the same loop sums them in the same way.
+// block returns the in-edges of nodes, of all relations together, with the weights of norm. If stacked, the relations
+// are stacked one below the other, edges are unweighted, and the first sources are the nodes themselves. It first lists
+// the sources and then numbers them: block columns must ascend by node, unlike numbers by order of arrival. A self-loop
+// has its place by number, too: at the end, the sum would have another order than in the whole graph, and another last
+// bit. A block has weights if and only if the whole graph's edges have them under this norm, so that the same loop sums
+// them in the same way.
 func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 	lists, first := c.in[:1], 0
 	if stacked {
@@ -237,7 +236,7 @@ func (c *call) block(nodes []int32, norm graph.Norm, stacked bool) *block {
 			b.Weight = append(b.Weight, norm.Weigh(one.weight, c.degree[i], c.degree[one.from]))
 		}
 		if c.width > 0 {
-			// Copied, since the columns of edges that were added are elsewhere: the block needs one matrix.
+			// Copied because the columns of added edges are elsewhere, but the block needs one matrix.
 			row := int32(-1)
 			if one.column >= 0 {
 				row = int32(len(b.Edge))

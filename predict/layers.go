@@ -52,8 +52,8 @@ func (p *rows) addEncoder() *stage {
 	if e.Spec.Hops == 0 {
 		return x
 	}
-	// Each hop is a stage, so that a changed node is summed again only by its neighbours in the next hop, not by all
-	// nodes within the reach of the encoder.
+	// Each hop is a stage. A changed node is then summed again only by its neighbours in the next hop, not by all nodes
+	// within the encoder's reach.
 	list := []*stage{x}
 	for range e.Spec.Hops {
 		list = append(list, p.addSum(list[len(list)-1], graph.GCN, func(x mat.Dense) mat.Dense { return x }))
@@ -71,7 +71,7 @@ func (p *rows) addEncoder() *stage {
 	}})
 }
 
-// addSum adds the sum of the neighbours' rows, weighed by norm; pick takes its columns of theirs.
+// addSum adds the sum of the neighbours' rows, weighted by norm; pick selects the columns of their rows.
 func (p *rows) addSum(of *stage, norm graph.Norm, pick func(mat.Dense) mat.Dense) *stage {
 	return p.add(&stage{near: of, norm: norm, compute: func(c *call, nodes []int32) (mat.Dense, error) {
 		b := c.block(nodes, norm, false)
@@ -92,11 +92,11 @@ type layer struct {
 	*nn.Layer
 	k    int
 	x    *stage
-	hops []*stage // what it aggregates, hop by hop; the first may be x
+	hops []*stage // its aggregates, hop by hop; the first may be x
 }
 
-// addLayer adds the stages of layer k, which reads the rows x. What it makes of a row before the neighbours are
-// aggregated is a stage itself, so that it is not made again for each neighbour.
+// addLayer adds the stages of layer k, which reads the rows x. A row's value before aggregation is a stage itself, so
+// that it is not computed again for each neighbour.
 func (p *rows) addLayer(k int, x *stage) *stage {
 	l := layer{Layer: p.model.Layers[k], k: k, x: x}
 	out := &stage{own: []*stage{x}, norm: l.Edges, compute: func(c *call, nodes []int32) (mat.Dense, error) {
@@ -124,9 +124,9 @@ func (p *rows) addLayer(k int, x *stage) *stage {
 // readsSparse reports whether the layer aggregates sparse rows itself.
 func (l layer) readsSparse(p *rows) bool { return l.x == p.input && p.sparse && l.reads(p) }
 
-// reads reports whether the first hop aggregates the layer's input as it is: nothing comes before the aggregate, or it
-// is a sum and comes before the product, as it does in the whole graph unless the product is narrower or its input is
-// sparse (nn.Conv).
+// reads reports whether the first hop aggregates the layer's input unchanged. Either nothing comes before the
+// aggregate, or the aggregate is a sum and comes before the product. It does so in the whole graph unless the product
+// is narrower or its input is sparse (nn.Conv).
 func (l layer) reads(p *rows) bool {
 	if l.Conv.Pre != nil {
 		return false
@@ -138,8 +138,8 @@ func (l layer) reads(p *rows) bool {
 	return out >= w && (l.x != p.input || !p.sparse)
 }
 
-// rows returns what hop makes of nodes: what is aggregated first (0), an aggregate, or the layer's rows after the last
-// hop and behind its head.
+// rows returns the rows of nodes after a hop: the input of the first aggregate (hop 0), an aggregate, or the layer's
+// output after the last hop and the head.
 func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 	in, err := c.layerInput(l.x, nodes)
 	if err != nil {
@@ -158,8 +158,7 @@ func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 	}
 	in.EdgeX = b.edgeX
 	if l.readsSparse(c.rows) {
-		// Sparse rows are not kept by a stage: the block's sources are gathered, and the layer runs over them as over a
-		// graph.
+		// No stage keeps sparse rows: the block's sources are gathered, and the layer runs over them as over a graph.
 		if in, err = c.layerInput(l.x, b.sources); err != nil {
 			return mat.Dense{}, err
 		}
@@ -167,9 +166,9 @@ func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 		l.Forward(h, in, nil)
 		return l.head(c, h), nil
 	}
-	// The pass runs over the nodes only, without edges. In the hop that is wanted it is given edges and the rows of
-	// their sources. Every rank of a run must decide alike whether it projects before it sums, so that Remote makes
-	// the size of the block no reason.
+	// The pass runs over the nodes only, without edges, except in the wanted hop, which gets edges and the rows of
+	// their sources. Every rank of a run must decide equally whether to project before it sums. So Remote makes the
+	// decision independent of the block's size.
 	stacked := max(l.Conv.Relations, 1) * len(nodes)
 	in.G = &graph.CSR{NumDst: stacked, NumSrc: len(nodes), RowPtr: make([]int64, stacked+1)}
 	in.Remote = l.Conv.Agg.Properties().Sum
@@ -177,7 +176,7 @@ func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 	f.Begin(l.Layer, h, in, nil)
 	for at := 1; ; at++ {
 		next := f.Hop()
-		// Hops before the wanted one sum no edges. What they give is replaced below by rows that a stage has kept.
+		// Hops before the wanted one sum no edges. Their results are replaced below by rows that a stage has kept.
 		if next == nil {
 			f.End()
 			return l.head(c, h), nil
@@ -200,8 +199,8 @@ func (l layer) rows(c *call, nodes []int32, hop int) (mat.Dense, error) {
 	}
 }
 
-// layerInput returns the rows of nodes that a layer reads, sparse if they are sparse features. Labels of training nodes
-// are columns here, never of others: a node that is predicted must not read what is to be predicted.
+// layerInput returns the rows of nodes that a layer reads, sparse if they are sparse features. Only labels of training
+// nodes are columns here: a predicted node must not read its own label.
 func (c *call) layerInput(x *stage, nodes []int32) (in nn.Input, err error) {
 	if x != c.input {
 		in.X.Dense, err = c.get(x, nodes)
@@ -216,7 +215,7 @@ func (c *call) layerInput(x *stage, nodes []int32) (in nn.Input, err error) {
 	return in, nil
 }
 
-// head returns what the layer hands on of its rows.
+// head returns the layer's output for its rows h.
 func (l layer) head(c *call, h mat.Dense) mat.Dense {
 	if head := c.model.Head(l.k); head != nil {
 		return nn.HeadLogits(head, h)

@@ -1,10 +1,9 @@
-// Package predict answers for single nodes of a graph that changes. A Predictor keeps the rows that the layers of a
-// model make of the nodes, but no prediction: a node's own is computed when it is asked for, from the rows of its
-// neighbours. Added nodes and edges and changed features make those rows invalid that depend on them, and a row is
-// computed again when a prediction needs it. Each prediction equals the whole graph's (heddle.Predict) to
-// the bit.
+// Package predict predicts single nodes of a graph that changes. A Predictor keeps the rows of nodes after each layer
+// of a model, but no predictions: they are computed on request from the rows of the node's neighbours. Added nodes and
+// edges and changed features invalidate the rows that depend on them, and a row is computed again when a prediction
+// needs it. Each prediction equals the prediction over the whole graph (heddle.Predict) to the bit.
 //
-// The package opens no connection, and a program that imports it links none.
+// The package opens no connection, and a program that imports it links no network code.
 package predict
 
 import (
@@ -21,15 +20,15 @@ import (
 
 // Prediction is what a model predicts for a node.
 type Prediction struct {
-	Logits        []float32 // [C]; of a regression the numbers, in the units of the data
-	Probabilities []float64 // [C] calibrated as the model's card has it; nil for numbers
+	Logits        []float32 // [C]; for regression the numbers, in the units of the data
+	Probabilities []float64 // [C] calibrated by the model's card; nil for numbers
 	Classes       []int     // the class, or all classes if a node may have several; nil for numbers
 }
 
 // A Predictor applies one model to the nodes of one graph. Its methods may be called at the same time.
 type Predictor struct {
-	// Readers share the lock while every row that they need is valid; computing a row or changing the graph takes it
-	// whole.
+	// Readers share the lock while every row that they need is valid; a call that computes rows or changes the graph
+	// locks it exclusively.
 	lock sync.RWMutex
 	of   *rows
 	card modelfile.Card
@@ -59,7 +58,7 @@ func New(m *nn.Model, card modelfile.Card, g *graph.Graph) (*Predictor, error) {
 	if g == nil {
 		return nil, errors.New("there must be a graph (got nil)")
 	}
-	// A shallow copy: the split is set in it, and the caller's graph stays as it is.
+	// A shallow copy: its split is set, and the caller's graph does not change.
 	whole := *g
 	if whole.Split == nil { // a graph that was not used for training
 		whole.Split = make([]graph.Split, g.N())
@@ -67,8 +66,8 @@ func New(m *nn.Model, card modelfile.Card, g *graph.Graph) (*Predictor, error) {
 	if err := fits(m, card, &whole); err != nil {
 		return nil, err
 	}
-	// Nodes without features are known by number, as in training. The rows that encoder embedding learns for numbers
-	// stay with the owners of the nodes and are not in the file, so NoRows refuses such a model.
+	// Nodes without features are identified by number, as in training. The owners of the nodes keep the rows that
+	// encoder embedding learns for the numbers. They are not in the file, so NoRows refuses such a model.
 	g = whole.Numbered()
 	if err := infer.NoRows(m, g.X); err != nil {
 		return nil, err
@@ -86,9 +85,9 @@ func New(m *nn.Model, card modelfile.Card, g *graph.Graph) (*Predictor, error) {
 	return p, nil
 }
 
-// fits returns why there is no Predictor of m for g. What is refused has predictions that depend on all nodes at once,
-// or sums whose rounding does: computed from a few neighbours they would differ from the whole graph's, and the package
-// promises the same bits.
+// fits returns why there is no Predictor of m for g. It refuses models whose predictions, or the rounding of whose
+// sums, depend on all nodes at once. Computed from a few neighbours they would differ from the whole graph's, but the
+// package promises the same bits.
 func fits(m *nn.Model, card modelfile.Card, g *graph.Graph) error {
 	if err := m.Whole(); err != nil {
 		return err
@@ -113,24 +112,24 @@ func fits(m *nn.Model, card modelfile.Card, g *graph.Graph) error {
 	return g.Valid()
 }
 
-// Nodes returns how many nodes there are.
+// Nodes returns the number of nodes.
 func (p *Predictor) Nodes() int {
 	p.lock.RLock()
 	defer p.lock.RUnlock()
 	return p.of.nodes()
 }
 
-// Reach returns how many hops away a node may be whose features change a prediction.
+// Reach returns the greatest distance, in hops, of a node whose features affect a prediction.
 func (p *Predictor) Reach() int { return p.of.last.reach }
 
-// Built returns how long New took, and the bytes of the rows that the Predictor keeps, without the graph's.
+// Built returns how long New took, and the bytes of the rows that the Predictor keeps, without the graph.
 func (p *Predictor) Built() (time.Duration, int64) { return p.took, p.bytes }
 
-// Predict returns the predictions for the given nodes, in their order. After a change it computes first what it needs
-// of the rows that the change reaches.
+// Predict returns the predictions for the given nodes, in their order. After a change it first computes the rows that
+// it needs and that the change invalidated.
 func (p *Predictor) Predict(nodes ...int) ([]Prediction, error) {
-	// First without writing, so that calls for valid rows run at the same time. The rows may have changed between the
-	// two locks: the second try reads everything again.
+	// First without writing, so that calls with valid rows run at the same time. The rows may change between the two
+	// locks: the second try reads everything again.
 	if all, err := p.kept(nodes); !errors.Is(err, errInvalid) {
 		return all, err
 	}
@@ -146,7 +145,7 @@ func (p *Predictor) kept(nodes []int) ([]Prediction, error) {
 	return p.read(nodes, false)
 }
 
-// read predicts; rows that are not valid are computed if write is true.
+// read returns predictions; it computes invalid rows if write is true.
 func (p *Predictor) read(nodes []int, write bool) ([]Prediction, error) {
 	c := p.calls.Get().(*call)
 	c.write = write
@@ -166,13 +165,13 @@ func (p *Predictor) read(nodes []int, write bool) ([]Prediction, error) {
 	return all, nil
 }
 
-// Edge is an edge to add. If each edge of the graph has its reverse, so has this one, unless it is OneWay.
+// Edge is an edge to add. If each edge of the graph has its reverse, the reverse is added, too, unless OneWay is set.
 type Edge struct {
 	From, To int
-	Weight   float32   // 0 = 1
-	Relation string    // of a graph whose edges have types
-	Columns  []float32 // of a graph whose edges have columns
-	OneWay   bool      // node To reads node From, and no other node's prediction changes if none reads To
+	Weight   float32   // (0 = 1)
+	Relation string    // for a graph with edge types
+	Columns  []float32 // for a graph with edge columns
+	OneWay   bool      // node To reads node From; no other node's prediction changes if none reads To
 }
 
 // AddNode adds a node with a row of features, without edges and label, and returns its number.
@@ -189,27 +188,26 @@ func (p *Predictor) AddEdge(e Edge) error {
 	return p.of.addEdge(e)
 }
 
-// SetRow gives a node other features.
+// SetRow replaces a node's features.
 func (p *Predictor) SetRow(node int, features []float32) error {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	return p.of.setRow(node, features)
 }
 
-// Update makes all changes of do or, if it returns an error, none. If keep is false the graph is as before afterwards:
-// Change.Predict shows what the changes would do. Other calls wait meanwhile. do must use only its Change: the
-// Predictor's own methods wait for the lock that Update has, for ever. The numbers of nodes that are taken back are
-// given to the next ones.
+// Update makes all changes of do or, if it returns an error, none. If keep is false, the graph is restored afterwards:
+// Change.Predict returns the predictions that the changes would give. Other calls wait meanwhile. do must use only its
+// Change: the Predictor's own methods wait for the lock that Update has, for ever. Numbers of removed nodes are given
+// to the next new nodes.
 func (p *Predictor) Update(keep bool, do func(*Change) error) error {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	// Not nil even if nothing follows: nil is how the rows know that no Update is under way and nothing has to be
-	// noted.
+	// Not nil even if it stays empty, since nil marks that no Update is running and no change has to be recorded.
 	p.of.undo = make([]func(), 0, 64)
 	done := false
 	defer func() { // also if do panics
 		if !done || !keep {
-			// Last first: a list may have been replaced twice, and the oldest one must be what remains.
+			// Last first: a list may have been replaced twice, and the oldest one must remain.
 			for k := len(p.of.undo) - 1; k >= 0; k-- {
 				p.of.undo[k]()
 			}
@@ -221,7 +219,7 @@ func (p *Predictor) Update(keep bool, do func(*Change) error) error {
 	return err
 }
 
-// Change is what the function of an Update may do.
+// Change makes the changes of an Update.
 type Change struct{ p *Predictor }
 
 // AddNode is Predictor.AddNode.

@@ -14,24 +14,24 @@ import (
 
 // Predictions are a model's predictions for the nodes of a graph.
 type Predictions struct {
-	Logits mat.Dense // nodes × classes; of a regression nodes × targets, in the units of the data
+	Logits mat.Dense // nodes × classes; for regression nodes × targets, in the units of the data
 
-	Warning string // names what the model reads and the nodes lack (nn.Spec.Unlabelled), or is empty
+	Warning string // names inputs of the model that the nodes lack (nn.Spec.Unlabelled), or is empty
 
 	kind         graph.TargetKind
-	temperatures eval.Temperatures // that divide logits for probabilities
+	temperatures eval.Temperatures // temperatures that divide the logits
 	ordered      bool              // the median of the probabilities is predicted
-	first        bool              // class 0 is the positive one of two
-	cuts         eval.Cuts         // from which on classes are predicted
+	first        bool              // class 0 is the positive class of two
+	cuts         eval.Cuts         // thresholds of the classes
 }
 
-// By returns p with the temperatures of a model's card, and how it decides between classes.
+// By returns p with the temperatures and the thresholds of a model's card.
 func (p Predictions) By(card modelfile.Card) Predictions {
 	p.temperatures, p.cuts, p.ordered, p.first = card.Calibration(), card.Cuts(), card.Ordered, card.First()
 	return p
 }
 
-// Of(m) is p as predictions of m. p may have kept only its Logits.
+// Of(m) is p as predictions of m. p needs only its Logits.
 func (p Predictions) Of(m *nn.Model) Predictions {
 	p.kind = m.Spec.Kind()
 	return p
@@ -45,9 +45,9 @@ func PredictionsOf(m *nn.Model, logits mat.Dense) Predictions {
 	return Predictions{Logits: logits, kind: m.Spec.Kind()}
 }
 
-// Classes returns the most probable class of node i, the first of several, or by a threshold class 1 from there on, or
-// of ordered classes the median (eval.Median). If a node may have several classes, it
-// returns all whose probability is above 0.5, or their own threshold, possibly none. Numbers have no classes.
+// Classes returns the most probable class of node i (the first of several), or class 1 from a threshold on, or the
+// median of ordered classes (eval.Median). If a node may have several classes, it returns all whose probability is
+// above 0.5, or above their own threshold, possibly none. Numbers have no classes.
 func (p Predictions) Classes(i int) (classes []int) {
 	if p.kind == graph.Numbers || p.kind == graph.Links {
 		return nil
@@ -78,8 +78,8 @@ func (p Predictions) Classes(i int) (classes []int) {
 	return []int{best}
 }
 
-// Probabilities returns the probability of each class for node i, [C], calibrated by the card's temperatures: the
-// softmax, or the sigmoid if a node may have several classes.
+// Probabilities returns the probability of each class for node i, [C], with the card's temperatures: the softmax, or
+// the sigmoid if a node may have several classes.
 func (p Predictions) Probabilities(i int) []float64 {
 	row := p.Logits.Row(i)
 	out := make([]float64, len(row))
@@ -87,12 +87,11 @@ func (p Predictions) Probabilities(i int) []float64 {
 	return out
 }
 
-// Kind returns what is predicted. For graph.Numbers the Logits are the predictions, and there are no classes.
+// Kind returns the kind of target. For graph.Numbers the Logits are the predictions, and there are no classes.
 func (p Predictions) Kind() graph.TargetKind { return p.kind }
 
-// Score returns a metric over the test nodes of g and the number of these nodes. The
-// metric is NaN and the number 0 if g has none or if its classes are not the model's. An unknown
-// metric is an *InputError.
+// Score returns a metric over the test nodes of g and the number of these nodes. The metric is NaN and the number 0 if
+// g has no test nodes or other classes than the model. An unknown metric is an *InputError.
 func (p Predictions) Score(metric eval.Metric, g *graph.Graph) (x float64, nodes int, err error) {
 	if g == nil {
 		return math.NaN(), 0, train.Input(errors.New("there must be a graph (got nil)"))

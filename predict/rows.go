@@ -11,56 +11,56 @@ import (
 	"github.com/heddle-gnn/heddle/nn"
 )
 
-// rows are a graph and the rows that the stages of a model make of its nodes.
+// rows are a graph and its nodes' rows after each stage of a model.
 type rows struct {
 	edges
 	model   *nn.Model
-	x       []features    // [N]
+	x       []features    // [N] features of the nodes
 	sparse  bool          // whether features are sparse
 	inputs  int           // columns of the features
 	labels  graph.Labels  // as the model reads them
 	split   []graph.Split // [N]
-	trained bool          // whether a node of the graph trained and has a label
+	trained bool          // whether a training node of the graph has a label
 
 	input  *stage   // the features
-	stages []*stage // in the order in which they are computed, the input first
-	last   *stage   // the logits, which are kept only of the nodes that follow
-	// labelled validation nodes, if what the model makes of them moves all logits (nn.Spec.SiteShares)
+	stages []*stage // in the order of computation, the input first
+	last   *stage   // the logits, which are kept only for validates
+	// labelled validation nodes, if all logits are moved depending on their rows (nn.Spec.SiteShares)
 	validates []int32
 
-	undo []func() // takes back, last first, what an Update has changed so far; nil outside
+	undo []func() // reverts the current Update's changes, last first; nil outside an Update
 }
 
-// features are a node's: all, or if they are sparse the stored ones.
+// features are a node's features: all, or if they are sparse the stored ones.
 type features struct {
 	col []int32
 	val []float32
 }
 
-// A stage makes one row of each node, from rows of other stages at the node and, with near, at its neighbours. A kept
-// row is valid if it is not nil; then the rows that it was made of were valid and have not changed since. A row is
-// never written to: a changed row is another one.
+// A stage computes one row for each node, from rows of other stages at the node and, with near, at its neighbours. A
+// kept row is valid if it is not nil; then the rows that it was computed from were valid and have not changed since. A
+// row is never overwritten: a change makes a new row.
 type stage struct {
-	own  []*stage // that it reads at the node itself
-	near *stage   // that it reads at the node's neighbours; nil = none
-	// which edges lead to these, along them a change of degrees reaches neighbours, too
+	own  []*stage // stages that it reads at the node itself
+	near *stage   // stage that it reads at the node's neighbours (nil = none)
+	// weights of the edges to the neighbours; through them a changed degree affects neighbours, too
 	norm    graph.Norm
 	degrees bool // whether it reads the node's degree
-	reach   int  // hops away from which a row may come
+	reach   int  // greatest distance, in hops, of a node that affects a row
 
-	rows  [][]float32 // [N] nil = not valid; nil for the input
-	dirty []int32     // nodes whose rows a change has just made invalid
-	all   bool        // whether it has made all of them so
+	rows  [][]float32 // [N] (nil row = not valid); nil for the input
+	dirty []int32     // nodes whose rows a change has just invalidated
+	all   bool        // whether the change has invalidated all rows
 
 	// compute returns the rows of nodes, in the order of the list.
 	compute func(c *call, nodes []int32) (mat.Dense, error)
 }
 
-// call is what computes rows: its memory, and whether it may keep them.
+// call computes rows: it has scratch memory, and whether it may keep rows.
 type call struct {
 	*rows
 	write bool
-	mark  []int32 // [≥ N] zeros: places of sources while a block is made
+	mark  []int32 // [≥ N] zeros; indices of sources while a block is made
 }
 
 // errInvalid is returned if rows must be computed and a call must not keep any.
@@ -69,7 +69,7 @@ var errInvalid = errors.New("rows are not valid")
 func newRows(m *nn.Model, s *shard.Shard, trained bool) *rows {
 	p := &rows{edges: newEdges(s), model: m, inputs: s.X.Cols(), trained: trained, labels: s.Labels,
 		split: slices.Clip(s.Split)}
-	l := &p.labels // nodes that are added do not change the graph's own lists
+	l := &p.labels // added nodes do not change the graph's own lists
 	l.Class, l.Bits, l.Values = slices.Clip(l.Class), slices.Clip(l.Bits), slices.Clip(l.Values)
 	p.sparse = s.X.Sparse != nil
 	for i := range s.Owned {
@@ -99,7 +99,7 @@ func newRows(m *nn.Model, s *shard.Shard, trained bool) *rows {
 
 func (p *rows) nodes() int { return len(p.split) }
 
-// add adds a stage behind those that it reads.
+// add appends a stage after those that it reads.
 func (p *rows) add(s *stage) *stage {
 	for _, of := range s.own {
 		s.reach = max(s.reach, of.reach)
@@ -112,7 +112,7 @@ func (p *rows) add(s *stage) *stage {
 	return s
 }
 
-// buildBand is how many rows are computed at a time, so that what is gathered for them stays small.
+// buildBand is how many rows are computed at a time, which bounds the memory for gathered inputs.
 const buildBand = 1 << 14
 
 // build computes all rows that are kept.
@@ -132,7 +132,7 @@ func (p *rows) build() error {
 	return nil
 }
 
-// size returns the bytes of all kept rows and of what finds them.
+// size returns the bytes of all kept rows and their slice headers.
 func (p *rows) size() (n int64) {
 	for _, s := range p.stages[1:] {
 		for _, row := range s.rows {
@@ -194,8 +194,8 @@ func (c *call) validate(s *stage, nodes []int32) error {
 	if !c.write {
 		return errInvalid
 	}
-	// In ascending order and once each, as the whole graph has them: a stage may then sum in the same order, and a node
-	// named twice in a request costs nothing.
+	// In ascending order and once each, as in the whole graph: a stage can then sum in the same order, and a node that
+	// a request names twice is computed once.
 	slices.Sort(list)
 	list = slices.Compact(list)
 	y, err := s.compute(c, list)
@@ -204,19 +204,19 @@ func (c *call) validate(s *stage, nodes []int32) error {
 	}
 	for k, i := range list {
 		row := y.Row(k)
-		// A row of an Update that is taken back was computed from the changed graph, so it goes as well. Nodes that
-		// keep their row are not in the list.
+		// The row of a reverted Update was computed from the changed graph, so it is dropped as well. Nodes that keep
+		// their row are not in the list.
 		if c.undo != nil {
 			c.change(func() { s.rows[i] = nil })
 		}
-		// The row shares its memory with the others of this band, and may be read by others from now on. Without spare
-		// capacity an append cannot write into the next row.
+		// The row shares its memory with the others of this band, and other goroutines may read it from now on. Without
+		// spare capacity an append cannot overwrite the next row.
 		s.rows[i] = row[:len(row):len(row)]
 	}
 	return nil
 }
 
-// get returns the rows of nodes by a stage, which it makes valid. Nobody may write to them.
+// get returns the rows of nodes after stage s, which it makes valid. They are read-only.
 func (c *call) get(s *stage, nodes []int32) (mat.Dense, error) {
 	if s == c.input {
 		in, err := c.layerInput(s, nodes)
@@ -225,7 +225,7 @@ func (c *call) get(s *stage, nodes []int32) (mat.Dense, error) {
 	if err := c.validate(s, nodes); err != nil || len(nodes) == 0 {
 		return mat.Dense{}, err
 	}
-	// All rows of a stage have one width, which a stage learns only when it is computed first.
+	// All rows of a stage have the same width, which is known after the first computation.
 	width := len(s.rows[nodes[0]])
 	if len(nodes) == 1 {
 		return mat.View(1, width, s.rows[nodes[0]]), nil
@@ -268,18 +268,18 @@ func (p *rows) labelled(nodes []int32) (graph.Labels, []graph.Split) {
 	return p.labels.Select(nodes), split
 }
 
-// change notes how to take back what follows.
+// change records how to revert the next change.
 func (p *rows) change(back func()) {
 	if p.undo != nil {
 		p.undo = append(p.undo, back)
 	}
 }
 
-// invalidate makes the rows invalid that depend on the features of some nodes, or on the in-edges of others. If a row
-// is not valid, those that depend on it are not either, so that nothing is followed beyond it.
+// invalidate invalidates the rows that depend on the features of some nodes, or on the in-edges of others (ends). If a
+// row is not valid, the rows that depend on it are not valid either, so the search stops there.
 func (p *rows) invalidate(features, ends []int32) {
-	// Stages follow those that they read (add), so one pass in their order sees every change of an earlier stage. dirty
-	// keeps its memory from one change to the next.
+	// Stages follow the stages that they read (add), so one pass in order propagates every change. dirty keeps its
+	// memory from one change to the next.
 	p.input.dirty = features
 	for _, s := range p.stages[1:] {
 		s.dirty, s.all = s.dirty[:0], false
@@ -292,16 +292,16 @@ func (p *rows) invalidate(features, ends []int32) {
 		if s.near == nil && !s.degrees {
 			continue
 		}
-		// A new edge changes the sum at its end in any case. These two norms also weigh by the degree of the source, so
-		// that all that the end's row is sent to changes as well.
+		// A new edge changes the sum at its end in any case. These two norms also weigh by the source's degree, so that
+		// the sums at all destinations of the end change as well.
 		for _, i := range ends {
 			p.drop(s, i, s.near != nil && (s.norm == graph.GCN || s.norm == graph.Symmetric))
 		}
 	}
 }
 
-// follow makes rows of s invalid that read rows of another stage that have become so, at the node or around it. If
-// the neighbours of very many nodes read them, all are taken to: finding them would take longer than it saves.
+// follow invalidates rows of s that read the dirty rows of another stage, at the node or around it. If neighbours of
+// very many nodes read them, it invalidates all rows: a search would take longer than it saves.
 func (p *rows) follow(s, of *stage, around bool) {
 	if !s.all && (of.all || around && len(of.dirty) > p.nodes()/4) {
 		// One list of nils is faster than a search, and undo needs one step instead of one for each node.
@@ -317,10 +317,10 @@ func (p *rows) follow(s, of *stage, around bool) {
 	}
 }
 
-// drop makes the row of node i invalid, and the rows of nodes that read it.
+// drop invalidates the row of node i and, if around is set, the rows of the nodes that read it.
 func (p *rows) drop(s *stage, i int32, around bool) {
-	// A row that is invalid already is not listed again: what depends on it was dropped with it, and the walk ends
-	// here. That is what bounds the cost of many changes in a row.
+	// A row that is already invalid is not listed again: its dependents were dropped with it, and the search ends here.
+	// This bounds the cost of many changes in a row.
 	if row := s.rows[i]; row != nil {
 		if p.undo != nil {
 			p.change(func() { s.rows[i] = row })
@@ -335,10 +335,9 @@ func (p *rows) drop(s *stage, i int32, around bool) {
 	}
 }
 
-// row returns features as they are kept, or why a node cannot have them.
+// row returns features in their stored form, or an error if a node cannot have them.
 func (p *rows) row(all []float32) (x features, err error) {
-	// Everything is checked before anything changes: outside an Update there is nothing that takes a half-made change
-	// back.
+	// Everything is checked before anything changes: outside an Update there is no undo for half a change.
 	if len(all) != p.inputs {
 		return x, fmt.Errorf("a node must have %d features (got %d)", p.inputs, len(all))
 	}
@@ -358,8 +357,8 @@ func (p *rows) addNode(all []float32) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// newRows has clipped these lists. So the first append copies them and the caller's graph does not change; a node
-	// that is taken back only shortens them.
+	// newRows has clipped these lists. So the first append copies them and the caller's graph does not change; to
+	// remove a node is to shorten the lists.
 	n, labels := p.nodes(), p.labels
 	p.change(func() {
 		p.shrink(n)
@@ -370,8 +369,8 @@ func (p *rows) addNode(all []float32) (int, error) {
 	})
 	p.grow()
 	p.x, p.split = append(p.x, x), append(p.split, graph.None)
-	// A graph without labels has no lists of them. These must stay without entries: one for the new node would be
-	// read as the label of node 0.
+	// A graph without labels has no lists of labels, which must stay empty. An entry for the new node would be read as
+	// node 0's label.
 	if l, none := &p.labels, labels.None(labels.Kind(), 1); n == 0 || len(l.Class)+len(l.Bits)+len(l.Values) > 0 {
 		l.Class, l.Bits, l.Values = append(l.Class, none.Class...), append(l.Bits, none.Bits...),
 			append(l.Values, none.Values...)
