@@ -1,4 +1,4 @@
-// Package mat has row-major matrix views. It knows shapes and addresses, and no arithmetic: that is package kernels.
+// Package mat has row-major matrix views. It has shapes and addresses, and no arithmetic: that is package kernels.
 package mat
 
 import (
@@ -20,7 +20,7 @@ func New(rows, cols int) Dense {
 	return Dense{Rows: rows, Cols: cols, Stride: cols, Data: kernels.Room(rows * cols)}
 }
 
-// View returns data as a rows×cols matrix with Stride = cols. It panics where data is too short.
+// View returns data as a rows×cols matrix with Stride = cols. It panics if data is too short.
 func View(rows, cols int, data []float32) Dense {
 	return Dense{Rows: rows, Cols: cols, Stride: cols, Data: data[:rows*cols]}
 }
@@ -58,7 +58,7 @@ func (m Dense) ColRange(lo, hi int) Dense {
 	return v
 }
 
-// Compact reports whether the rows of m lie one after another without gaps.
+// Compact reports whether the rows of m follow one another without gaps.
 func (m Dense) Compact() bool { return m.Stride == m.Cols || m.Rows <= 1 }
 
 // Zero sets every element to 0.

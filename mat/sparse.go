@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Sparse is a matrix of rows with few non-zeros (CSR): row i has the columns Col[RowPtr[i]:RowPtr[i+1]],
-// ascending and without repeats, with the values Val at the same places.
+// Sparse is a matrix with few non-zeros (CSR): row i has the columns Col[RowPtr[i]:RowPtr[i+1]], ascending and without
+// repeats, and the values Val at the same indices.
 type Sparse struct {
 	Rows, Cols int
 	RowPtr     []int64 // len Rows+1, RowPtr[0] = 0
@@ -63,8 +63,8 @@ func (s *Sparse) Spread(y []float32, i int) {
 	}
 }
 
-// Transpose returns sᵀ. Where perm is not nil it must have length NNZ, and perm[k] becomes the place in s of
-// the transpose's k-th value, so that a transpose of other values on the same pattern needs no second sort.
+// Transpose returns sᵀ. If perm is not nil, it must have length NNZ; perm[k] becomes the index in s of the transpose's
+// k-th value. A transpose of other values with the same pattern then needs no second sort.
 func (s *Sparse) Transpose(perm []int32) *Sparse {
 	t := &Sparse{
 		Rows: s.Cols, Cols: s.Rows,
