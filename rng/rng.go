@@ -1,6 +1,6 @@
-// Package rng gives keyed randomness: a value is a function of a key, never of how many came before it.
-// A key is folded from the seed and whatever names the place of use (phase, layer, round, node, column), so that
-// every peer and every replay draws the same values and nothing has to be stored.
+// Package rng gives keyed randomness: a value is a function of a key, never of how many came before it. A key is folded
+// from the seed and the names of the place of use (phase, layer, round, node, column). Every peer and every replay then
+// generates the same values, and nothing has to be stored.
 package rng
 
 import "math"
@@ -35,7 +35,7 @@ func (k Key) Normal(i uint64) float64 {
 	return math.Sqrt(-2*math.Log(u)) * math.Cos(2*math.Pi*k.Float64(2*i+1))
 }
 
-// Perm returns the permutation of [0, n) that k names (Fisher and Yates 1938).
+// Perm returns the random permutation of [0, n) for k (Fisher and Yates 1938).
 func (k Key) Perm(n int) []int32 {
 	p := make([]int32, n)
 	for i := range p {
