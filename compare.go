@@ -25,10 +25,10 @@ type Trial struct {
 // Outcome is what a trial gave.
 type Outcome struct {
 	Name    string
-	Test    float64   // metric of the plan over the test nodes of all sites, in [0, 1]; NaN: there are none
+	Test    float64   // metric of the plan over the test nodes of all sites, in [0, 1] (NaN = there are none)
 	Sent    Traffic   // bytes that all sites sent (0 = nothing is sent)
 	Seconds float64   // of training, wall clock
-	Runs    []*Result // one; if sites train by themselves, one for each, by rank
+	Runs    []*Result // one run; if sites train by themselves, one for each site, by rank
 	// if sites train by themselves: why one could not; then its run is nil and its nodes are not in Test
 	Faults []error
 }

@@ -170,8 +170,8 @@ func JoinGraph(ctx context.Context, p Plan, s Site, g *graph.Graph, dir string,
 		if err == nil || ctx.Err() != nil || !disclosure.OtherStep(err) || time.Now().After(until) {
 			return r, err
 		}
-		// Some members exchange numbers of nodes, while others did and train. A member of the former without a
-		// checkpoint begins anew: it was stopped before it had written its part.
+		// Some members still exchange numbers of nodes, while others have done so and train. A member that exchanges
+		// and has no checkpoint begins anew: it was stopped before it had written its part.
 		held, err := (&checkpoint.Store{Dir: s.State}).List()
 		if err != nil {
 			return nil, input(err)

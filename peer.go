@@ -150,7 +150,7 @@ func (p *peer) norm(ctx context.Context, s *session.Session) (string, error) {
 	return norm, s.Checkpoints.KeepNote(note, []byte(norm))
 }
 
-// result is what a run gave that used so much.
+// result returns the result of a run, with the traffic and time that it used.
 func (p *peer) result(t *train.Trained, u session.Usage) (*Result, error) {
 	measured := t.Result
 	measured.Sent = p.sent(t)

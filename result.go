@@ -25,7 +25,7 @@ type Result struct {
 	Card   modelfile.Card // the model file's record of the run: the same at every peer
 	Config any            // of the trainer: retexo.Config, classmeans.Config, fullbatch.Config or minibatch.Config
 	Metric eval.Metric
-	Val    float64 // metric of the validation nodes; NaN: there are none
+	Val    float64 // metric of the validation nodes (NaN = there are none)
 	Test   float64 // of the test nodes, in the same way
 
 	ValBound, TestBound float64 // how far Val and Test, if they are AUC or AP of several processes, are off at most
@@ -33,7 +33,7 @@ type Result struct {
 	Rounds int // reductions of updates, or epochs, of all stages
 
 	Seconds float64 // in sessions, without interruptions; of the slowest peer in a local run
-	Waited  float64 // of them, in operations with other peers: for latency, bytes and slower peers
+	Waited  float64 // of these seconds, in operations with other peers: waiting for latency, bytes and slower peers
 
 	// Figures measure the predictions, next to a baseline and with intervals. It is nil if the run was stopped early,
 	// or a peer failed between the end of training and these sums.
@@ -123,7 +123,7 @@ func resultOf(p Plan, own *shard.Shard, model *nn.Model, config any, metric eval
 	r := &Result{Plan: p, Result: measured, Model: model, Config: config, Metric: metric, Val: math.NaN(),
 		Test: math.NaN()}
 	for _, s := range measured.Stages {
-		r.Rounds += max(1, len(s.Curve)) // of a stage that was solved at once there is no curve
+		r.Rounds += max(1, len(s.Curve)) // a stage that was solved at once has no curve
 	}
 	if last := measured.Final(); last.Ended {
 		r.Val, r.Test = last.Val, last.Test
@@ -245,7 +245,7 @@ func finite(x float64) float64 {
 	return x
 }
 
-// bestOf is the best validation metric in the rounds of stages; NaN: nothing was validated.
+// bestOf is the best validation metric in the rounds of stages (NaN = nothing was validated).
 func bestOf(stages []train.StageResult) float64 {
 	best := math.NaN()
 	for _, s := range stages {
