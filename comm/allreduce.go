@@ -17,8 +17,8 @@ const (
 	ownerLeast  = 64
 )
 
-// The steps of a reduction, in the order in which a member sends them to another; those of the grid
-// of a fixed-point sum come after its Meta.
+// The steps of a reduction, in the order in which a member sends them to another. The grid of a fixed-point sum is sent
+// after its Meta.
 const (
 	stepMeta      uint8 = iota // a member's Meta, to every other
 	stepGive                   // its part of a chunk of Update, to the chunk's owner
@@ -63,7 +63,7 @@ func (g *Group) owners(n int) int {
 	return 1
 }
 
-// reduce runs a reduction whose sums leave by door.
+// reduce runs a reduction whose sums are counted under the traffic class door.
 func (g *Group) reduce(ctx context.Context, door Door, part *Contribution) (Reduced, error) {
 	c, err := g.begin(ctx, opAllReduce, door, "")
 	if err != nil {
@@ -157,8 +157,8 @@ func (c *call) sumFixed(part *Contribution, form *Fixed, meta [][]byte, counts I
 	c.sumUp(nil, nil, update, c.sumCounts(part, counts))
 }
 
-// sumUp makes the vectors the sums over the members, and fills metas with what each of them says
-// if this one has meta. It returns when this member has nothing left to send or to receive.
+// sumUp makes the vectors the sums over the members, and fills metas with the Meta of each if this member has meta. It
+// returns when this member has nothing left to send or to receive.
 func (c *call) sumUp(meta []byte, metas [][]byte, sums ...*sum) {
 	for q := range c.others {
 		given := make(chan struct{})

@@ -8,13 +8,13 @@ import (
 // Coding is how the values of a row are encoded. The zero Coding is float32, bit by bit. Rounding
 // depends only on the row: the bytes are the same in every run.
 type Coding struct {
-	// "": float32; "bf16": its upper half, rounded to even; "int8": multiples of the row's scale,
-	// which is its greatest magnitude over 127; "int4": over 7, two values a byte.
+	// Empty is float32, "bf16" its upper half, rounded to even. "int8" is multiples of the row's scale, which is its
+	// greatest magnitude over 127; "int4" is the same over 7, two values a byte.
 	Values string `json:"values,omitempty"`
 	// Columns gives each column of a message one scale instead of each row. It is a trainer's
 	// choice: rows of few columns, all about as large, take fewer bytes.
 	Columns bool `json:"columns,omitempty"`
-	// "": none; "zstd": RFC 8878, of each message, or piece of one, that it makes shorter.
+	// Empty is none; "zstd" (RFC 8878) is used for each message, or piece of a message, that it makes shorter.
 	Compress string `json:"compress,omitempty"`
 }
 

@@ -25,8 +25,8 @@ func CountBytes(counts, wide int64, bits, members int) int64 {
 	return (counts - wide + wide*int64(f.at[1])) * int64(f.bits) / 8
 }
 
-// countForm is how Counts travel: whole numbers modulo 2^bits. A wide number is sent as its digits of limb bits each,
-// lowest first, with space above them for the sum over the members.
+// countForm is how Counts are sent: as whole numbers modulo 2^bits. A wide number is sent as its digits of limb bits
+// each, lowest first, with space above them for the sum over the members.
 type countForm struct {
 	bits, limb int
 	at         []int // number i is sent as elements at[i], …, at[i+1]−1

@@ -85,7 +85,7 @@ func (g *Fixed) meanSquares() {
 // reach is the greatest magnitude of one member's integers of 4 bits: the sum of all members' fits.
 func (g *Fixed) reach() float64 { return float64(mostSmall / g.members) }
 
-// measure sets the largest magnitudes. It returns the index of a number that does not fit, -1: all do.
+// measure sets the largest magnitudes. It returns the index of a number that does not fit (-1 = all do).
 func (g *Fixed) measure() int {
 	bound := math.Float32bits(largest(g.members))
 	g.magnitudes = make([]float32, 0, g.columns*len(g.parts))
@@ -99,7 +99,7 @@ func (g *Fixed) measure() int {
 			x = x[n:]
 			continue
 		}
-		tops := make([]uint32, g.tile(n)) // as bits, of which those of NaN are above all others'
+		tops := make([]uint32, g.tile(n)) // as bits: the bits of NaN are above all others
 		for at := 0; at < n; at += len(tops) {
 			for j, v := range x[at:min(at+len(tops), n)] {
 				tops[j] = max(tops[j], magnitude(v))
@@ -123,8 +123,8 @@ func (g *Fixed) measure() int {
 // magnitude returns the bits of |v|.
 func magnitude(v float32) uint32 { return math.Float32bits(v) &^ (1 << 31) }
 
-// tile returns how many of a part's n numbers the loops take at once: rows of a number a step, as many as
-// there are in some hundreds.
+// tile returns how many of a part's n numbers the loops take at once: some hundreds, as whole rows with one number for
+// each step.
 func (g *Fixed) tile(n int) int { return (min(n, 512) + g.columns - 1) / g.columns * g.columns }
 
 // stepOf returns whose step, of all, number i of the Update has.
@@ -152,11 +152,11 @@ func (g *Fixed) Error() (apart []float64) {
 // Magnitudes returns this member's largest magnitude for each step of the grid; with 4 bits, its root mean square.
 func (g *Fixed) Magnitudes() []float32 { return g.magnitudes }
 
-// largest returns the largest magnitude that each of `members` members may have: a float32 holds every sum.
+// largest returns the largest magnitude that each of `members` members may have so that a float32 can represent every
+// sum.
 func largest(members int) float32 { return float32(math.MaxFloat32 / float64(4*members)) }
 
-// checkSum returns an error unless s may be the sum of a column's largest magnitudes, one of which
-// is least.
+// checkSum returns an error unless s may be the sum of a column's largest magnitudes, whose largest is at least least.
 func checkSum(s, least float32) error {
 	if !(s >= least && s <= math.MaxFloat32/3) {
 		return Refused("a sum of largest magnitudes must be between %g and %g (got %g)",

@@ -17,7 +17,7 @@ import (
 //	bytes 4–7   sequence number of the operation in its Group, little endian, from 1, wrapping
 //	bytes 8–15  payload bytes of the whole message, little endian
 //
-// Frames of a message are full but the last, so the header is all that a reader needs to know where a message ends.
+// All frames of a message except the last are full, so a reader finds the end of a message from its header.
 const (
 	HeaderLen  = 16
 	MaxFrame   = HeaderLen + maxPayload

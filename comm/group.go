@@ -137,12 +137,12 @@ func (g *Group) Messages() int64 {
 	return n
 }
 
-// Waits returns how many messages lay one after another on the longest path through this member's calls, and how long
-// the calls took: where a message takes L, all of them take trips·L and what the bytes need. It counts a sum as two,
-// its parts to who sums and the sum from there, and one in fixed point as four; a sum of only Meta as one; a Stream as
-// two, a request and what it brings, for each message that was requested after another had come; a call in which this
-// member neither sends nor receives as none; any other as one. Calls of the group that Dup returned go on next to and
-// are not among them.
+// Waits returns the number of messages on the longest path through this member's calls, and how long the calls took. If
+// a message takes L, the calls take trips·L and the time for the bytes. A sum counts as two (the parts to the member
+// that sums, and the sum from there), one in fixed point as four, one of only Meta as one. A Stream counts as two, a
+// request and its answer, for each message that was requested after another had come. A call in which this member
+// neither sends nor receives counts as none, any other as one. Calls of the group that Dup returned run in parallel and
+// do not count.
 func (g *Group) Waits() (trips int64, spent time.Duration) {
 	return g.trips.Load(), time.Duration(g.spent.Load())
 }
@@ -183,7 +183,7 @@ type call struct {
 
 	mu      sync.Mutex
 	cause   error  // the first
-	lost    bool   // cause is the loss of a member, as the transport or another member told; else it is a refusal
+	lost    bool   // cause is the loss of a member, reported by the transport or another member; else it is a refusal
 	silent  bool   // it ends since no frame came or went
 	stopped bool   // some task gave up because ctx ended
 	waits   []wait // for whom, when the parent ended
@@ -218,7 +218,7 @@ func (g *Group) begin(ctx context.Context, op op, door Door, what string) (*call
 	c.finishFrames()
 	if g.patience > 0 && g.size > 1 {
 		c.limit = g.patience
-		if g.rank != 0 { // who sums what is short knows who is late: the others leave it time to say so
+		if g.rank != 0 { // the member that sums a short vector knows who is late: the others give it time to report it
 			c.limit += g.patience / 2
 		}
 		c.mu.Lock()
@@ -370,7 +370,7 @@ func (c *call) interrupted() error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// contextError is the error and, if it says more, the cause of a context that has ended.
+// contextError is the error of a context that has ended and, if it adds something, its cause.
 func contextError(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
@@ -378,7 +378,7 @@ func contextError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// doorOf returns the door by which the frames of a step leave.
+// doorOf returns the traffic class under which the frames of a step are counted.
 func (c *call) doorOf(step uint8) Door {
 	if c.op == opAllReduce && step == stepMeta {
 		return Control

@@ -13,8 +13,8 @@ type Limit struct {
 	Least, Most float64
 }
 
-// refusal returns the error of a number v that lies further than slack beyond the limit (nil = it does not). NaN is
-// beyond every limit.
+// refusal returns the error of a number v that exceeds the limit by more than slack (nil = it does not). NaN is beyond
+// every limit.
 func (l Limit) refusal(v, slack float64) error {
 	switch {
 	case v >= l.Least-slack && v <= l.Most+slack:
@@ -35,7 +35,7 @@ func (l Limit) ofSum(own float64, others int) Limit {
 func float32Error(v float64) float64 { return math.Abs(v) * 0x1p-22 }
 
 // checkFloats returns the check of what another member gives of an Update in float32. Numbers that are not finite are
-// no fault of its own if this member's Update has such, too: training has diverged.
+// not the other member's fault if this member's Update has some, too: training has diverged.
 func (c *Contribution) checkFloats() func(at int, b []byte) error {
 	finite := floatVector(c.Update).finite()
 	return func(at int, b []byte) error {

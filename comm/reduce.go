@@ -10,7 +10,7 @@ import (
 // Step.
 type ReduceID struct {
 	Generation uint64 // how often the run has begun or gone on
-	Stage      int    // 0 where a run has no stages
+	Stage      int    // 0 if a run has no stages
 	Round      int    // or epoch
 	Step       int    // distinguishes reductions of one kind in one round
 	Kind       string // what is reduced, as "gradient"; the trainer's own word

@@ -21,8 +21,8 @@ type ending struct {
 	refused bool   // else a member was lost
 	text    string // of a refusal
 	culprit int    // the member at fault; −1: nobody knows
-	by      int    // who found it; −1: this member, which has told nobody
-	via     int    // who told this one
+	by      int    // who found it (−1 = this member, which has informed nobody)
+	via     int    // who informed this member
 	cause   error  // at home (nil = another member's)
 }
 
@@ -150,8 +150,8 @@ func (g *Group) settle(ctx context.Context, err error) error {
 	return g.err
 }
 
-// tellLost reports to the other members whom this one has lost: each would otherwise take who gives up first for who
-// failed.
+// tellLost reports to the other members whom this one has lost. Otherwise each would take the member that gives up
+// first for the one that failed.
 func (g *Group) tellLost(ctx context.Context, at *PeerError) {
 	e, known := errors.AsType[ending](at.Err)
 	if !known {
@@ -205,7 +205,7 @@ func plain(text string) string {
 	}, strings.ToValidUTF8(text[:min(len(text), maxEnding)], "?"))
 }
 
-// parseEnding returns the error of a member that is told by another one why the run ends.
+// parseEnding returns the error of a member to which another one reports why the run ends.
 func (g *Group) parseEnding(from int, op op, b []byte) error {
 	if len(b) < 8 || len(b) > 8+maxEnding {
 		return fmt.Errorf("the end of a run must have 8 to %d bytes (got %d)", 8+maxEnding, len(b))

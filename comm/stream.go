@@ -142,7 +142,7 @@ func (s *Stream) request(lane, from int, after int64) int64 {
 	return after + 2
 }
 
-// Next waits for the next complete message of a lane and returns whose it is; not ok, the operation has failed.
+// Next waits for the next complete message of a lane and returns its sender; ok is false if the operation has failed.
 func (s *Stream) Next(lane int) (from int, ok bool) {
 	from, ok = s.next(s.arrived[lane])
 	if ok {
@@ -153,10 +153,11 @@ func (s *Stream) Next(lane int) (from int, ok bool) {
 	return from, ok
 }
 
-// Sent waits until the next message of a lane has been sent and returns to whom; not ok, the operation has failed.
+// Sent waits until the next message of a lane has been sent and returns its receiver; ok is false if the operation has
+// failed.
 func (s *Stream) Sent(lane int) (to int, ok bool) { return s.next(s.departed[lane]) }
 
-// End waits until every message has been sent and taken, and returns the first cause where the operation has failed.
+// End waits until every message has been sent and taken, and returns the first cause if the operation has failed.
 func (s *Stream) End() error { return s.call.end() }
 
 func (s *Stream) next(done chan int) (int, bool) {
@@ -236,7 +237,7 @@ func (s *Stream) listen(from, frames int) {
 	}
 }
 
-// take does what a frame of peer p says; at is how far the message of each lane has come.
+// take handles a frame of peer p; at is how far the message of each lane has come.
 func (s *Stream) take(p *streamPeer, from int, at []int, h header, payload []byte) error {
 	lane := int(h.step / 2)
 	if want := (header{s.op, s.door, h.step, s.seq, uint64(len(payload))}); h != want || lane >= len(s.lanes) {

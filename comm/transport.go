@@ -24,7 +24,7 @@ type Transport interface {
 // PeerError is a fault of the connection to one peer, or of what that peer sent.
 type PeerError struct {
 	Rank int    // of the peer at fault
-	Name string // the peer's name where the transport knows one
+	Name string // the peer's name if the transport knows it
 	Op   string // what was being done: "send", "recv", "exchange layer 1", …
 	Err  error
 
@@ -40,7 +40,7 @@ func (e *PeerError) Error() string {
 
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// WaitError is that members did not come before the wait for them was over.
+// WaitError reports that members did not come before the wait for them was over.
 type WaitError struct {
 	Missing []string // their names
 	Err     error    // what is known of each, and why the wait ended
@@ -51,10 +51,10 @@ func (e *WaitError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// Door is a class of bytes that leave a peer. There are two for data, and control for what carries none.
+// Door is a class of bytes that a peer sends. Two classes carry data; control carries none.
 type Door uint8
 
-// The doors. Rows leave by Halo, updates and counts by Reduce; Control carries fingerprints, digests and barriers.
+// The classes. Halo is for rows, Reduce for updates and counts, Control for fingerprints, digests and barriers.
 const (
 	Halo Door = iota
 	Reduce

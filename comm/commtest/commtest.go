@@ -17,7 +17,7 @@ import (
 // LargeFrame is the length of the longest frame that the suite sends.
 const LargeFrame = 8 << 20
 
-// patience is when a test counts as hanging, far beyond what a working one takes.
+// patience is the time after which a test counts as hanging, far longer than a working one takes.
 const patience = time.Minute
 
 // Conformance runs the suite. open returns the connected transports of a new network of size
@@ -225,8 +225,7 @@ func (n network) sentFrame(t *testing.T) {
 	})
 }
 
-// Recv keeps nothing of the frame: the receiver holds all of them, and writes over what is behind
-// each.
+// Recv keeps nothing of the frame: the receiver keeps all of them, and overwrites the memory behind each.
 func (n network) receivedFrame(t *testing.T) {
 	const count, maxLen = 200, 5000
 	ctx, ts := n.start(t, 2)

@@ -125,7 +125,7 @@ func (n network) afterCancelledRecv(t *testing.T) {
 	})
 }
 
-// Close ends the waiting calls of its own member; later ones fail.
+// Close ends the waiting calls of this member; later ones fail.
 func (n network) closeUnblocks(t *testing.T) {
 	ctx, ts := n.start(t, 3)
 	received := make(chan error, 1)
@@ -145,7 +145,7 @@ func (n network) closeUnblocks(t *testing.T) {
 			t.Fatalf("Close did not end %s; its context did", doing)
 		}
 	}
-	ts[1].Close() // nobody will receive from 0: it need not wait for that
+	ts[1].Close() // nobody will receive from member 0, so it does not wait
 	if err := <-closed; err != nil {
 		t.Logf("first Close: %v", err)
 	}
