@@ -16,7 +16,7 @@ type assembly struct {
 	// by rank: the attempt at the other end of the stream to each member, and this one's own (0 = no stream)
 	attempts []uint64
 	rolls    [][]uint64 // by rank: what the member at the other end of the stream has met (nil = it has not said)
-	told     bool       // this member has sent its roll
+	told     bool       // whether this member has sent its roll
 }
 
 func newAssembly(rank, size int, attempt uint64) assembly {

@@ -11,8 +11,8 @@ import (
 // Config sets how a Host is reached. The zero value of each field but Identity is usable.
 type Config struct {
 	Identity  identity.Identity // this peer's key; required
-	Listen    []string          // multiaddresses to listen on, port 0 for any; none: this peer only dials out
-	Transport string            // one of quic, tcp, noise, ws, auto; "" = quic
+	Listen    []string          // multiaddresses to listen on, port 0 for any (empty = this peer only dials out)
+	Transport string            // quic, tcp, noise, ws or auto (empty = quic)
 	MaxFrame  int               // bytes, largest frame sent or taken; 0 = 64 MiB, at most 1 GiB; equal on all peers
 	MaxPeers  int               // largest roster, sizes the limits on connections and memory; 0 = 64, at most 4096
 
@@ -20,7 +20,7 @@ type Config struct {
 	// failed; 0 = 10 s, 1 s to 10 min. Keep-alives are sent every half of it: it must be equal on
 	// all peers.
 	PeerTimeout time.Duration
-	MaxRate     int64 // receive rate limit for each member, bytes a second; 0 = none
+	MaxRate     int64 // receive rate limit for each member, bytes a second (0 = none)
 
 	// Relays are addresses of the federation's own relays, each with /p2p/ID. They carry the
 	// traffic of pairs that cannot connect directly, not even by hole punching.
@@ -28,8 +28,8 @@ type Config struct {
 	// find members on the local network by mDNS, which shows this peer's ID and addresses to everybody there
 	LAN bool
 
-	// Interfaces are the addresses of this machine's network interfaces, where the system does not list them to
-	// programs (Android from version 11). If nil, the system is asked.
+	// Interfaces are the addresses of this machine's network interfaces, if the system does not list them to programs
+	// (Android from version 11). If nil, the system is asked.
 	Interfaces []netip.Addr
 
 	// Announce are the addresses at which members can reach this host, sent by mDNS and to punch holes (nil = its

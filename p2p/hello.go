@@ -20,7 +20,7 @@ type Hello struct {
 	PlanText string
 }
 
-// Declined is the PlanText of a member that cannot take part. Who meets it does not wait for it any longer.
+// Declined is the PlanText of a member that cannot take part. A member that meets it no longer waits for it.
 const Declined = "declined"
 
 // maxPlanText bounds Hello.PlanText, in bytes.

@@ -33,8 +33,8 @@ const (
 
 // rendezvous is one Join in progress: a stream to every other member; either end dials.
 //
-// The lower rank of a pair dials. The higher one also dials if the lower has no address for it or
-// does not get through. If streams cross, the lower rank chooses one.
+// The lower rank of a pair dials. The higher one also dials if the lower has no address for it or does not get through.
+// If both dial at once, the lower rank chooses a stream.
 type rendezvous struct {
 	host      *Host
 	members   []node.Peer
@@ -55,7 +55,7 @@ type pair struct {
 	rank   int
 	member node.Peer
 
-	relayed  bool        // the higher rank has left it to the lower to come through a relay first; of dial alone
+	relayed  bool        // the higher rank has left it to the lower to come through a relay first; only for dial
 	choosing sync.Mutex  // held by the lower rank from verdict to acknowledgement
 	informed atomic.Bool // it knows why the attempt has failed
 
@@ -116,7 +116,7 @@ func newRendezvous(h *Host, members []node.Peer, rank int, hello Hello) *rendezv
 	return r
 }
 
-// newAttempt draws the number of an attempt to join.
+// newAttempt returns a random number for an attempt to join.
 func newAttempt() uint64 {
 	var b [8]byte
 	rand.Read(b[:])
@@ -244,7 +244,7 @@ func (r *rendezvous) end(err error) (*Mesh, error) {
 func (r *rendezvous) dial(ctx context.Context, p *pair) {
 	backoff := retryFirst
 	if r.rank() > p.rank && len(r.members[r.rank()].Addrs) > 0 {
-		// Many handshakes at once take their time: who dials too early makes more of them.
+		// Many handshakes at once are slow, and a member that dials too early adds more of them.
 		sleep(ctx, secondDialler*time.Duration(1+len(r.members)/8))
 	}
 	for ctx.Err() == nil {

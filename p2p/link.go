@@ -22,12 +22,11 @@ import (
 const lengthBytes = 4
 
 const (
-	// firstPart is how much of a frame is copied behind its length and sent in the same Write: what
-	// a yamux message of 64 KiB holds. Copying less was slower, as short messages wake the receiver
-	// for little.
+	// firstPart is how much of a frame is copied behind its length and sent in the same Write: as much as fits in a
+	// yamux message of 64 KiB. Copying less was slower, as short messages wake the receiver for little.
 	firstPart = 64<<10 - 12 - lengthBytes
-	// firstRead is the room made for a frame before any of it has come. It grows fourfold as bytes
-	// arrive, so a peer that lies about a length costs itself a quarter of what it costs us.
+	// firstRead is the length of the buffer for a frame before any of it has come. The buffer grows fourfold as bytes
+	// arrive. So a peer that announces a false length must send a quarter of the memory that it costs us.
 	firstRead = 1 << 20
 )
 
@@ -59,7 +58,7 @@ func newLink(rank int, name string, s network.Stream, pool *comm.SpareFrames) *l
 	return &link{rank: rank, name: name, stream: s, pool: pool, in: s}
 }
 
-// fail ends the link at its first fault, tells the peer the code, and returns that fault.
+// fail ends the link at its first fault, sends the peer the code, and returns that fault.
 func (l *link) fail(e *comm.PeerError, code network.StreamErrorCode) *comm.PeerError {
 	if !l.fault.CompareAndSwap(nil, e) {
 		return l.fault.Load()
@@ -196,7 +195,7 @@ func cut(err error, inside bool) error {
 	return errLeft
 }
 
-// errLeft is what a peer's orderly Close looks like to one who still expects a frame.
+// errLeft is how a peer's orderly Close appears to a member that still expects a frame.
 var errLeft = errors.New("it has left the session")
 
 // drain reads what the peer sent before its goodbye into memory: at most one flow-control window.

@@ -161,7 +161,7 @@ func (s *Mesh) outcome(ctx context.Context, l *link, op string, clean bool, err 
 		return f
 	}
 	if ctx.Err() != nil && isTimeout(err) {
-		// The caller gave up. That is a fault of the link only where a frame was cut in two.
+		// The caller gave up. That is a fault of the link only if a frame was cut in two.
 		e := &comm.PeerError{Rank: l.rank, Name: l.name, Op: op, Err: ctx.Err()}
 		if !clean {
 			return l.fail(e, s.reason())
@@ -176,7 +176,7 @@ func (s *Mesh) outcome(ctx context.Context, l *link, op string, clean bool, err 
 	return e
 }
 
-// reason is the code that tells a peer why its link ends: which member failed, if one did.
+// reason is the code that informs a peer why its link ends: which member failed, if one did.
 func (s *Mesh) reason() network.StreamErrorCode {
 	if c := s.culprit.Load(); c != nil {
 		return lostCode + network.StreamErrorCode(c.Rank)
@@ -184,7 +184,7 @@ func (s *Mesh) reason() network.StreamErrorCode {
 	return 0
 }
 
-// blame finds who is at fault for an error on l: its peer, or the one that its peer says it lost.
+// blame finds the member at fault for an error on l: its peer, or the member that its peer reports as lost.
 func (s *Mesh) blame(l *link, op string, err error) *comm.PeerError {
 	if cut, ok := errors.AsType[*network.StreamError](err); ok && cut.Remote && cut.ErrorCode >= lostCode {
 		if code := cut.ErrorCode - lostCode; code < network.StreamErrorCode(len(s.members)) && int(code) != s.rank &&

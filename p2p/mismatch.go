@@ -20,7 +20,7 @@ type MemberMismatchError struct {
 	With  int    // rank of the member that it differs from: this one, or the one that reported the difference
 	Other string // name of the member of rank With
 
-	OurPlan, PeerPlan string // where Part is "plan": the two members' Hello.PlanText
+	OurPlan, PeerPlan string // if Part is "plan": the two members' Hello.PlanText
 
 	reported bool
 }

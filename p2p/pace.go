@@ -8,8 +8,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// paced takes no more than rate bytes a second from a stream, where that is above 0. What comes
-// faster fills the stream's window, and then the sender waits.
+// paced takes at most rate bytes a second from a stream (0 = no limit). What comes faster fills the stream's window,
+// and then the sender waits.
 func paced(s network.Stream, rate int64) network.Stream {
 	if rate == 0 {
 		return s
@@ -19,7 +19,7 @@ func paced(s network.Stream, rate int64) network.Stream {
 
 const (
 	paceLeast = 16 << 10               // bytes that one Read may take at any rate
-	paceSlack = 100 * time.Millisecond // that a sender may have been slower, to make up for it
+	paceSlack = 100 * time.Millisecond // that a slow sender may make up for
 )
 
 type pacedStream struct {

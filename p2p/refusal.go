@@ -41,8 +41,8 @@ func (r *rendezvous) informed(q int) {
 	}
 }
 
-// spread informs the other members why the attempt has failed, where two members differ. A member
-// that both are still waiting for would otherwise wait for them until its own deadline.
+// spread informs the other members why the attempt has failed, if two members differ. A member that both are still
+// waiting for would otherwise wait for them until its own deadline.
 func (r *rendezvous) spread(ctx context.Context, err error) {
 	found := mismatches(err)
 	if len(found) == 0 {
