@@ -14,7 +14,7 @@ import (
 // another peer. Rounding on another processor differs by far less; beyond it one of the two peers is at fault.
 const MostApart = 1e-4
 
-// Distance is ‖x − y‖ over the larger of ‖x‖ and ‖y‖; 0 where both are 0.
+// Distance is ‖x − y‖ over the larger of ‖x‖ and ‖y‖; 0 if both are 0.
 func Distance(x, y []float32) float64 {
 	var apart, xx, yy float64
 	for i, v := range x {
@@ -28,7 +28,7 @@ func Distance(x, y []float32) float64 {
 }
 
 // TakeOfMost replaces the weights, which every peer has computed by itself, by the first ones with the most frequent
-// digest. It returns the rank from which they come, −1 if all digests are the same, and the largest Distance to this
+// digest. It returns the rank from which they come (−1 = all digests are the same) and the largest Distance to this
 // peer's weights. Weights that differ by more than MostApart are a *comm.PeerError of that rank.
 func TakeOfMost(ctx context.Context, g *comm.Group, digests [][]byte,
 	weights [][]float32) (from int, distance float64, err error) {

@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Config is the part of a configuration that every trainer has. A round is one step that all peers take together; where
+// Config is the part of a configuration that every trainer has. A round is one step that all peers take together; if
 // all layers are trained at once, it is an epoch and the run is one stage.
 type Config struct {
 	Seed uint64  `json:"seed"`

@@ -44,8 +44,8 @@ func (s *Sender) AgreeCovers(ctx context.Context, what string, give [][]int32, e
 	return c, err
 }
 
-// Split returns which of rows[q] go to each peer q as they are, and the sums over n rows that go to it after them; nil:
-// none. src weighs the rows in sums (graph.Factors).
+// Split returns which of rows[q] go to each peer q as they are, and the sums over n rows that go to it after them (nil
+// = none). src weighs the rows in sums (graph.Factors).
 func (c *Covers) Split(rows [][]int32, src []float64, n int) (give [][]int32, sums []*graph.CSR) {
 	give, sums = make([][]int32, len(rows)), make([]*graph.CSR, len(rows))
 	for q, cover := range c.Give {

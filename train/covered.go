@@ -19,7 +19,7 @@ func (s *Sender) CoverLayers(ctx context.Context, layers []*nn.Layer, raw bool, 
 	for i, l := range layers {
 		width := s.RowLen(l.Spec.In)
 		if x := own.X.Sparse; i == 0 && x != nil && raw {
-			width = min(width, 4+8*x.NNZ()/max(x.Rows, 1)) // others' rows are like ours
+			width = min(width, 4+8*x.NNZ()/max(x.Rows, 1)) // other peers' rows are like this peer's
 		}
 		if l.Sums() && l.Frozen() {
 			each += max(l.Spec.Hops, 1) * width

@@ -97,7 +97,7 @@ func (r *Epochs) CountLabels(ctx context.Context, kind string) error {
 
 // Rounds trains from the round at hand to first + c.Rounds, or until the patience of c is used up or Ends ends them, of
 // total rounds of the run. validate keeps the best state, at last that behind the last round, and step returns the loss
-// of a round. A round is taken whole or not at all: where one fails, a checkpoint of its begin is left.
+// of a round. A round is taken whole or not at all: if one fails, a checkpoint of its begin is left.
 func (r *Epochs) Rounds(ctx context.Context, c Config, first, total int,
 	validate func(last bool) (val, loss float64, err error), step func() (float64, error)) error {
 	for end := first + c.Rounds; r.At.Round < end; {
@@ -159,7 +159,7 @@ func (r *Epochs) Evaluate(of func(graph.Split) (metric, loss, bound float64, err
 	return nil
 }
 
-// Mark returns a function that takes parameters and optimiser back to what they are now.
+// Mark returns a function that restores parameters and optimiser to their present values.
 func (r *Epochs) Mark() (back func()) {
 	value := slices.Clone(r.Params.Value)
 	steps, moments := r.Opt.State()

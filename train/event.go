@@ -24,7 +24,8 @@ const (
 	Restored EventKind = "restored" // Peer: this peer continues from a checkpoint
 	// Members, Peer, Text: to whom this peer is connected; with a Text it waits for Peer, and does not train
 	Connection EventKind = "connection"
-	// Members: connected peers from or to which no message has passed for WaitNoted or longer; none: that is over
+	// Members: connected peers that have exchanged no message with this one for WaitNoted or longer; empty if that is
+	// over
 	Waiting EventKind = "waiting"
 	// Text: a step that helps only to find a fault; Sent, if it sent a notable amount
 	Trace   EventKind = "trace"

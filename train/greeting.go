@@ -58,7 +58,7 @@ func parseGreeting(b []byte) (g Greeting, err error) {
 	return g, nil
 }
 
-// holdsAs reports whether two peers hold the same state.
+// holdsAs reports whether two peers have the same state.
 func (g Greeting) holdsAs(h Greeting) bool {
 	return g.Agreed == h.Agreed && g.Seq == h.Seq && g.State == h.State
 }

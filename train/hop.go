@@ -15,7 +15,7 @@ import (
 // source puts into the weights (graph.Factors), so that nobody needs the degree of another peer's node.
 type Hop struct {
 	sender *Sender
-	src    []float64  // by own node; nil: 1
+	src    []float64  // by own node (nil = 1)
 	dst    []float64  // what an own node puts into the weights of its edges
 	terms  *graph.CSR // of averages that others read, over own rows (nil = none)
 	give   [][]int32  // [Parts] which of own rows, and of averages below them, each peer reads

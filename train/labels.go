@@ -50,8 +50,8 @@ func LabelsLen(k graph.TargetKind, classes int) int {
 	return 2*classes + 3
 }
 
-// LabelReals is how many of these, the first ones, are parts of real numbers (eval.PutReal), which may be larger than
-// the number of nodes.
+// LabelReals is how many of these, from the first on, are parts of real numbers (eval.PutReal), which may be larger
+// than the number of nodes.
 func LabelReals(k graph.TargetKind, classes int) int {
 	if k == graph.Numbers {
 		return 2 * moments * classes
@@ -174,7 +174,7 @@ func (c LabelCounts) Rare() (class int, share float64) {
 	return 1, second / (first + second)
 }
 
-// Positive returns the class of two that figures of one class are of; −1: there are not two.
+// Positive returns the class of two that figures of one class measure (−1 = there are not two).
 func (c LabelCounts) Positive() int {
 	class, _ := c.Rare()
 	if class >= 0 && c.draw.Positive > 0 {

@@ -48,8 +48,8 @@ const (
 	// framesOfSum is the most frames that a reduction sends from one peer to another: meta, floats and counts to their
 	// owner, and the sums of both.
 	framesOfSum = 5
-	// statement is the meta of a reduction of layer-wise training (wire.md), and greeting what a peer greets another
-	// with and the rest that is sent once a run, at most.
+	// statement is the meta of a reduction of layer-wise training (wire.md), and greeting what a peer sends in
+	// greetings and otherwise once a run, at most.
 	statement, greeting = 9, 4096
 	// keysOfSums is what a peer sends to another to agree on the keys of secure sums at most, and gridBytes
 	// the bytes of a step's sum (package secagg).

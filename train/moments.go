@@ -13,7 +13,7 @@ import (
 // rounding of float64.
 const moments = 3 * eval.RealLen
 
-// leastDeviation is the smallest that sums in units of 2⁻⁴⁰ tell from none.
+// leastDeviation is the smallest deviation that sums in units of 2⁻⁴⁰ distinguish from none.
 const leastDeviation = 1e-5
 
 // writeMoments writes the moments of labels to sums.

@@ -134,8 +134,8 @@ func (p Participant) Decide(all []Greeting) (d Decision, err error) {
 	return d, nil
 }
 
-// furthest finds the member whose state all continue from: of the newest generation, in it furthest, and of states that
-// differ all the same the one that most have.
+// furthest finds the member whose state all continue from: in the newest generation the furthest state and, if such
+// states differ, the one that most members have.
 func furthest(all []Greeting) (seq uint64, from int) {
 	newest := all[0]
 	for _, g := range all {

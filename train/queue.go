@@ -5,7 +5,7 @@ import "sync"
 // mostEvents is how many events wait for a reader at most.
 const mostEvents = 4096
 
-// EventQueue has the events that no reader has taken, the last 4,096: a reader does not delay the run.
+// EventQueue has the last 4,096 events that no reader has taken, so that a reader does not delay the run.
 type EventQueue struct {
 	changed chan struct{} // capacity 1: there are events, or it is the end
 

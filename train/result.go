@@ -100,7 +100,7 @@ func (r Result) Curve() (all []Point) {
 	return all
 }
 
-// Final returns the stage that the model ends with, or the last one so far where that has not been reached.
+// Final returns the stage that the model ends with, or the last one so far if that has not been reached.
 func (r Result) Final() (last StageResult) {
 	for _, last = range r.Stages {
 		if last.Stage == r.Ends {

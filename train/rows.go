@@ -59,7 +59,7 @@ func within(x graph.Features, ptr []int, own int, most float32, what string) err
 	return nil
 }
 
-// Features is Halo of features that stay as they are: the result is sparse where own is, at all peers or none.
+// Features is Halo of features that stay as they are: the result is sparse if own is, at all peers or none.
 func (s *Sender) Features(ctx context.Context, own graph.Features, what string) (graph.Features, error) {
 	x, err := s.Halo(ctx, own, own.Sparse != nil, what)
 	if own.Sparse != nil && x.Sparse == nil && err == nil { // some peer's rows took fewer bytes as dense ones

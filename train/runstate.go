@@ -14,10 +14,10 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// RunState is what each method keeps of one peer's part in a run: who the peer is, where the run is, what was measured
-// and sent so far, and its checkpoints. A trainer embeds it, or Epochs. Its Run joins the others, restores, prepares
-// what the first round needs, trains from the position at hand, measures the model, and finishes; New and Run again,
-// with the same checkpoints, resume a run at any point. What a method has besides it adds to a checkpoint, as Kept.
+// RunState is what each method keeps of one peer's part in a run: the peer, the position, what was measured and sent so
+// far, and its checkpoints. A trainer embeds it, or Epochs. Its Run joins the others, restores, prepares what the first
+// round needs, trains from the present position, measures the model, and finishes. New and Run again, with the same
+// checkpoints, resume a run at any point. A method adds the rest of its state to a checkpoint, as Kept.
 type RunState struct {
 	OnEvent func(Event) // called synchronously, must not block; may be nil
 	// after a round that is the last by it no checkpoint is written before the stage's end
@@ -40,7 +40,7 @@ type RunState struct {
 
 	Group      *comm.Group
 	Reducer    comm.Reducer
-	Generation uint64 // the last that this process had a part in: a part of the name of every reduction
+	Generation uint64 // the last that this process took part in; it is in the name of every reduction
 
 	who    Participant // without checkpoints
 	stages []string    // their names

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// mostClasses is up to how many classes logits are moved: validation nodes say which classes are mistaken for which.
+// mostClasses is up to how many classes logits are moved: validation nodes show which classes are mistaken for which.
 const mostClasses = 50
 
 var (
@@ -63,7 +63,7 @@ type ShareMover struct {
 	Shard     *shard.Shard // with the split to train by
 	Labels    LabelCounts
 	Logits    mat.Dense // of own nodes, [Owned × C]; Find changes them
-	Inductive bool      // held-out nodes tell no shares
+	Inductive bool      // held-out nodes reveal no shares
 
 	// Temperature divides the logits for probabilities (0 = fitted on validation nodes).
 	Temperature float64
@@ -75,7 +75,7 @@ type ShareMover struct {
 type Correction struct {
 	Bias  []float32    // is added to them, by class (nil = nothing)
 	Sites *eval.Shares // what each site does after that (nil = nothing)
-	Notes []string     // what there is to say of it
+	Notes []string     // a text about it for the log
 }
 
 // Find finds the correction, the same at every peer, and makes it.
@@ -305,7 +305,7 @@ func (m *ShareMover) right(ctx context.Context, kind string, moves []float64, gr
 	return all, nil
 }
 
-// reals returns counts as numbers to reckon with.
+// reals returns counts as float64.
 func reals(counts []int64) []float64 {
 	to := make([]float64, len(counts))
 	for k, n := range counts {
@@ -317,11 +317,11 @@ func reals(counts []int64) []float64 {
 const (
 	// shareSteps is how many steps of estimation are made, more than it takes.
 	shareSteps = 200
-	// leastPrior is how many nodes, as a part of those without a label, count at least as being of all classes alike.
+	// leastPrior is the smallest fraction of the nodes without a label that counts as spread over all classes alike.
 	leastPrior = 0.1
-	// priorNodes over the number of validation nodes of a class is that part for a model without mistakes.
+	// priorNodes over the number of validation nodes of a class is this fraction for a model without mistakes.
 	priorNodes = 2
-	// leastTold is how well a model is taken to tell the classes apart at least.
+	// leastTold is how well a model is assumed to distinguish the classes at least.
 	leastTold = 0.01
 )
 

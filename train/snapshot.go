@@ -17,8 +17,8 @@ type Snapshot struct {
 	Labels  []float64   // label counts of all peers: labels.Counts.Sums
 	Rounds  []float64   // what was measured: Result.Encode
 	Stages  []float64   // the same
-	Params  []float32   // of the whole model, where only a stage of it is in Slab
-	Heads   []float32   // of the stages that have ended, where the model does not keep them
+	Params  []float32   // of the whole model, if Slab has only a stage of it
+	Heads   []float32   // of the stages that have ended, if the model does not keep them
 	Slab    []float32   // parameters in training (nil = the initial ones)
 	Best    []float32   // the best state so far, as long as Slab
 	Steps   int64       // of the optimiser

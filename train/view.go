@@ -13,7 +13,7 @@ import (
 // GraphView is the graph as one purpose sees it: all of it, or, for training, a part.
 type GraphView struct {
 	Adj    *graph.CSR // [Owned × (Owned + halo)]
-	Typed  *graph.CSR // the same by relation, where edges have types
+	Typed  *graph.CSR // the same by relation, if edges have types
 	Degree []float32  // [Owned] in the graph that the view shows; [Owned + halo] after WithDegrees
 
 	normed map[edgeKind]*graph.CSR
@@ -23,7 +23,7 @@ type GraphView struct {
 type edgeKind struct {
 	norm     graph.Norm
 	typed    bool
-	reached  bool // with those that tell which nodes a relation reaches
+	reached  bool // including edges that show which nodes a relation reaches
 	received bool // from rows that their owners have weighed
 }
 
@@ -162,8 +162,8 @@ func (s *Sender) InductiveView(ctx context.Context) (GraphView, error) {
 	return NewGraphView(adj, typed, adj.Degrees()), nil
 }
 
-// WithDegrees returns v with the degrees of the halo, one number a row, for those whose weights need both ends in one
-// place: who sums rows that their owners have weighed needs none.
+// WithDegrees returns v with the degrees of the halo, one number a row, for weights that need both ends in one place. A
+// sum of rows that their owners have weighed needs no degrees.
 func (s *Sender) WithDegrees(ctx context.Context, v GraphView) (GraphView, error) {
 	degree, err := s.Numbers(ctx, v.Degree[:s.shard.Owned], "degrees")
 	return NewGraphView(v.Adj, v.Typed, degree), err

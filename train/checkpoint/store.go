@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Store keeps the states of one peer's run in its own directory: one file a state, the two newest, and notes that
-// outlive them. It is not safe for concurrent use, nor for two processes.
+// Store keeps the states of one peer's run in its own directory: one file for each of the two newest states, and notes
+// that outlive them. It is not safe for concurrent use, nor for two processes.
 type Store struct {
 	Dir string  // made at the first Save, only for its owner: states may include rows of features
 	on  disk.FS // (nil = the machine's)
@@ -26,7 +26,7 @@ type Store struct {
 const kept = 2
 
 // Save writes st under the number seq, durably: when it returns nil, the state survives a power cut; when it returns an
-// error, the states saved before are as they were. Afterwards the store has seq and the state before it; it removes
+// error, the states saved before are unchanged. Afterwards the store has seq and the state before it; it removes
 // numbers above seq, which only a run that went back can leave.
 func (s *Store) Save(seq uint64, st *State) error {
 	if err := s.makeDir(); err != nil {
@@ -52,7 +52,7 @@ func (s *Store) Save(seq uint64, st *State) error {
 	return nil
 }
 
-// makeDir makes the directory, without what a process left there that ended while it wrote.
+// makeDir makes the directory, and removes files of a process that ended while it wrote.
 func (s *Store) makeDir() error {
 	if err := disk.MkdirAll(s.disk(), s.Dir, 0o700); err != nil {
 		return fmt.Errorf("make directory of states: %w", err)
@@ -136,8 +136,8 @@ func (s *Store) Readable(fp Fingerprints) (seqs []uint64, newest *State, err err
 	return seqs, newest, nil
 }
 
-// Load returns state seq. The error names the file and what is wrong with it, and is a
-// *MismatchError where the state belongs to another run.
+// Load returns state seq. The error names the file and what is wrong with it, and is a *MismatchError if the state
+// belongs to another run.
 func (s *Store) Load(seq uint64, fp Fingerprints) (*State, error) {
 	path := s.Path(seq)
 	st, err := readState(path)

@@ -46,7 +46,7 @@ type sums struct {
 	Sheets      []int64 `json:"sheets"`           // of validation and test nodes
 	Groups      []int64 `json:"groups,omitempty"` // of test nodes, with By
 
-	Told []Published `json:"told,omitempty"` // figures of single sites, this one's among them
+	Told []Published `json:"told,omitempty"` // figures of single sites, including this one's
 }
 
 // note is the name under which sums are kept next to checkpoints.
@@ -61,7 +61,7 @@ const (
 	ofSites       = "figures of single sites"
 )
 
-// totals are the bytes that a peer sent, by purpose, the in-edges of its nodes, and what it is among who publishes
+// totals are the bytes that a peer sent, by purpose, the in-edges of its nodes, and whether it publishes its figures
 // (parts).
 const totals = 4 + standings
 
@@ -209,7 +209,7 @@ func (e *Exchange) share(held int64, like sums, reduce func([]int64) error) erro
 		return err
 	}
 	for i := range v {
-		v[i] /= held // all that hold them hold the same
+		v[i] /= held // all peers that have them have the same
 	}
 	like.Labels, like.Likelihoods, like.Sheets = v[:ends[0]], v[ends[0]:ends[1]], v[ends[1]:ends[2]]
 	like.Groups = v[ends[2]:]

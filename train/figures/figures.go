@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Value is a measure, most often in [0, 1]; NaN, in JSON null: there is nothing to measure.
+// Value is a measure, most often in [0, 1]. NaN, in JSON null, means that there is nothing to measure.
 type Value float64
 
 // MarshalJSON implements json.Marshaler.
@@ -40,9 +40,9 @@ func (v *Value) UnmarshalJSON(b []byte) error {
 // logits of predictions.csv, and do not depend on how the nodes are divided among peers.
 type Figures struct {
 	Metric eval.Metric `json:"metric"` // used for choices in the run
-	// of two classes, the one that AUC, AP and Threshold measure, else −1
+	// of two classes, the one that AUC, AP and Threshold measure (−1 = there are not two)
 	Positive int `json:"positive"`
-	// class that most training nodes have, which the baseline predicts; −1: a node may have several, or numbers
+	// class that most training nodes have, which the baseline predicts (−1 = a node may have several, or numbers)
 	Majority  int      `json:"majority"`
 	Untrained []string `json:"untrained,omitempty"` // classes that no training node has
 	// divides logits before the softmax, fitted on validation nodes (1 = logits stay)
@@ -57,7 +57,7 @@ type Figures struct {
 	Test      Set           `json:"test"`
 	Sites     []SiteFigures `json:"sites,omitempty"`     // of this process: all of a local run, else only this one
 	Published []Published   `json:"published,omitempty"` // of other sites, which publish theirs
-	Told      *Published    `json:"told,omitempty"`      // what this site sent the others about itself (nil = nothing)
+	Told      *Published    `json:"told,omitempty"`      // what this site sent the others of its own (nil = nothing)
 	By        string        `json:"by,omitempty"`        // column by whose values test nodes are measured, too
 	Groups    []Group       `json:"groups,omitempty"`    // the test nodes of all sites by these
 
@@ -100,7 +100,7 @@ type Set struct {
 	AUC       Value `json:"auc"` // of the positive class of two, exact or from bins; else NaN
 	AP        Value `json:"ap"`  // the same
 
-	// how far Metric is at most from what the scores of all rows give; NaN: not known
+	// how far Metric is at most from what the scores of all rows give (NaN = not known)
 	MetricBound Value `json:"metric_bound"`
 	AUCBound    Value `json:"auc_bound"`
 	APBound     Value `json:"ap_bound"`
@@ -287,7 +287,7 @@ func (f *Figures) Cuts() (all eval.Cuts) {
 	return all
 }
 
-// tables returns what the sheets of validation and test nodes say.
+// tables returns the tables that the sheets of validation and test nodes describe.
 func tables(sheet eval.Sheet, v []int64) (val, test *eval.Table, err error) {
 	if len(v) != 2*sheet.Size() {
 		return nil, nil, fmt.Errorf("two sheets must have %d numbers (got %d)", 2*sheet.Size(), len(v))
@@ -445,7 +445,7 @@ func orZero(v Value) float64 {
 	return float64(v)
 }
 
-// fewOfClass is how many nodes of a class a set must have for figures of it to be more than chance.
+// fewOfClass is how many nodes of a class a set needs, since figures of fewer are mostly chance.
 const fewOfClass = 10
 
 // tryInstead is what may do better than the baseline.

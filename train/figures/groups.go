@@ -82,7 +82,7 @@ func GroupsOf(by string, s *shard.Shard) (*Groups, error) {
 	case number && given != "":
 		// Cuts are standardised like the feature and compared as float32: in float64 a number at a cut could come out
 		// below it.
-		var cuts []float32 // as features: a number at a cut is not below it
+		var cuts []float32 // as features: a number equal to a cut is not below it
 		last, from := math.Inf(-1), "under "
 		for _, text := range strings.Split(given, ",") {
 			cut, err := strconv.ParseFloat(text, 64)

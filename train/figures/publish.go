@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Published are figures of one site's test nodes, sent to the others: so coarse that no node's label follows, even if
-// the receiver knows all other labels.
+// Published are figures of one site's test nodes, sent to the others. They are so coarse that no node's label follows,
+// even if the receiver knows all other labels.
 type Published struct {
 	Rank   int     `json:"rank"`
 	Name   string  `json:"name"`
@@ -73,8 +73,8 @@ func (e *Exchange) ownTest() (*eval.Table, error) {
 	return test, err
 }
 
-// thin reports whether the metric of t depends on very few nodes, as a ranking does where a class has fewer than
-// fewNodes, or there is none.
+// thin reports whether the metric of t depends on very few nodes, as a ranking does if a class has fewer than fewNodes,
+// or none.
 func (e *Exchange) thin(t *eval.Table) bool {
 	if x := t.Of(e.Metric); math.IsNaN(x) || !e.Metric.Ranks() {
 		return math.IsNaN(x)
@@ -134,7 +134,7 @@ func publishedOf(s Set) Published {
 	return Published{Rows: s.Rows / fewNodes * fewNodes, Metric: math.Round(100*metric) / 100}
 }
 
-// PublishedBytes is how many bytes a site sends each other one to tell its figures.
+// PublishedBytes is how many bytes a site sends each other one to publish its figures.
 const PublishedBytes = 5
 
 // encode returns the bytes that are sent: tens of nodes, hundredths of the metric.
