@@ -15,7 +15,7 @@ import (
 // Trial is one of the ways to train that Compare compares. A plan with peers 1 trains on the
 // pooled data, any other plan over the sites.
 type Trial struct {
-	Name    string
+	Name    string // for errors and the outcome
 	Plan    Plan
 	Alone   bool        // each site trains its own model, on its own nodes and the edges between them
 	Pooled  bool        // one peer has all nodes and edges, whatever the plan has

@@ -47,9 +47,9 @@ type Load struct {
 
 // Counts is how many bytes one member has sent: the payload under its operation's class, frame headers under Control.
 type Counts struct {
-	Halo    int64 `json:"halo"`
-	Reduce  int64 `json:"reduce"`
-	Control int64 `json:"control"`
+	Halo    int64 `json:"halo"`    // rows
+	Reduce  int64 `json:"reduce"`  // updates and counts
+	Control int64 `json:"control"` // headers, fingerprints, barriers
 }
 
 // Plus returns the sum of c and d, class by class.

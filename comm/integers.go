@@ -9,8 +9,8 @@ import (
 
 // Integers are numbers of Bits bits each, packed, little endian, that are added modulo 2^Bits.
 type Integers struct {
-	Bits int // 8, 16, 32 or 64
-	B    []byte
+	Bits int    // 8, 16, 32 or 64
+	B    []byte // Bits/8 bytes for each number
 	form *Fixed // of the Update whose integers they become and whose numbers their sums are (nil = they are numbers)
 }
 

@@ -9,8 +9,8 @@ import (
 
 // Limit is what a number of one member's part of a sum may be.
 type Limit struct {
-	What        string // for errors, as "the diagonal of the Gram matrix"
-	Least, Most float64
+	What        string  // for errors, as "the diagonal of the Gram matrix"
+	Least, Most float64 // both included
 }
 
 // refusal returns the error of a number v that exceeds the limit by more than slack (nil = it does not). NaN is beyond
