@@ -33,7 +33,7 @@ import (
 // The states of a device.
 const (
 	Idle       = "idle"       // it has not been started
-	Waiting    = "waiting"    // for what the plan's phone_when names
+	Waiting    = "waiting"    // for the conditions in the plan's phone_when
 	Connecting = "connecting" // to the other members
 	Training   = "training"   // in a session with the others
 	Paused     = "paused"     // by Pause, by the window's end or by an error of the listener; Start goes on
@@ -42,11 +42,11 @@ const (
 	Stopped    = "stopped"    // for good; the last state that a listener receives
 )
 
-// stopTime is how long Pause and Stop wait for a run to let go of its sockets. It goes on to do so
-// by itself, and the next Start waits for it.
+// stopTime is how long Pause and Stop wait for a run to close its sockets. A slower run closes them later by itself,
+// and the next Start waits for it.
 const stopTime = 900 * time.Millisecond
 
-// errWindow ends a session whose window is over, errConditions one for which the phone is busy.
+// errWindow ends a session whose window is over, errConditions one if the phone is busy.
 var (
 	errWindow     = errors.New("the window is over")
 	errConditions = errors.New("the phone is in use")
@@ -73,7 +73,7 @@ type Device struct {
 type run struct {
 	ctx    context.Context
 	stop   context.CancelCauseFunc
-	ended  chan struct{} // closed when nothing of it is left but the delivery of events
+	ended  chan struct{} // closed when only the delivery of events is left of it
 	events *events
 }
 
@@ -227,7 +227,7 @@ func (d *Device) isLeaf() bool {
 
 var errStarted = errors.New("the device has been started already: pause it first")
 
-// rest returns when the last run, if any, has ended, and what its listener failed with.
+// rest returns when the last run, if any, has ended, with the error of its listener.
 func (d *Device) rest() error {
 	d.mu.Lock()
 	last := d.run

@@ -69,7 +69,7 @@ func (q *events) wake() {
 	}
 }
 
-// fault returns what the listener failed with.
+// fault returns the listener's error.
 func (q *events) fault() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

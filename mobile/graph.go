@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// What a Graph may hold: a phone's own data, not a site's.
+// Limits of a Graph: it is made for a phone's own data, not for a site's.
 const (
 	MaxNodes    = 100_000
 	MaxEdges    = 1_000_000
@@ -180,12 +180,12 @@ func (g *Graph) has(node int) error {
 	return nil
 }
 
-// useKey is the seed from which labelled nodes are dealt to training, validation and test: the same
-// for all devices, so that a graph that is built again is dealt alike.
+// useKey is the seed that deals labelled nodes to training, validation and test. All devices have the same, so a graph
+// that is built again is dealt alike.
 const useKey = 17
 
-// snapshot returns a copy of the graph as the trainers take it. A single node is dealt by the
-// device that it is on, as else all devices would use theirs for the same.
+// snapshot returns a copy of the graph as the trainers take it. For a single node the device's ID decides, since
+// otherwise all devices would use theirs for the same purpose.
 func (g *Graph) snapshot(device string) (*graph.Graph, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

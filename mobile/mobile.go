@@ -50,8 +50,8 @@ type Listener interface {
 // Store guards what only this device may read: on Android a file that a key of the Keystore
 // encrypts, on iOS the Keychain.
 type Store interface {
-	// Get returns what Put kept under a key, nothing (null, or no bytes) if that is nothing or can never be read again.
-	// It fails if it cannot be read now.
+	// Get returns what Put kept under a key, and nothing (null, or no bytes) if there is none or it can never be read
+	// again. It fails if it cannot be read now.
 	Get(key string) ([]byte, error)
 	// Put returns when the value is on the disk.
 	Put(key string, value []byte) error

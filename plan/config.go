@@ -129,7 +129,7 @@ func someBare(s *shard.Shard) bool {
 	return false
 }
 
-// numbered reports whether the features say no more than which node it is.
+// numbered reports whether the features only identify the node.
 func numbered(s *shard.Shard) bool {
 	numbers, ok := s.X.Numbers()
 	return ok && int64(s.X.Cols()) == s.Nodes && slices.Equal(numbers, s.Global[:s.Owned])
@@ -351,7 +351,7 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	return c, nil
 }
 
-// train sets what all trainers of layers take and is more than a setting. Faults go to errs.
+// train sets the fields that all trainers of layers take and that are not plain settings. Faults go to errs.
 func (p Plan) train(c *train.Config, t task, errs *faults) {
 	c.ClassWeights, c.Balanced = p.classWeights(t, errs)
 	c.Positive = p.positive(t, errs)

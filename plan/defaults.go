@@ -85,8 +85,8 @@ func (p *Plan) numeric() {
 	}
 }
 
-// fewColumns is the most columns whose values are never divided with row_norm auto: sizes of a few numbers have a
-// meaning.
+// fewColumns is the most columns whose values are never divided with row_norm auto: the length of a row of few numbers
+// has a meaning.
 const fewColumns = 64
 
 // NormByFeatures reports whether the features of all sites decide on the norm that divides them; own is this site's
@@ -139,7 +139,7 @@ func (p *Plan) endToEnd() {
 	}
 }
 
-// ofLinks changes p to what validated best where links are learned (docs/measurements/tasks.md).
+// ofLinks changes p to the settings that validated best for links (docs/measurements/tasks.md).
 func (p *Plan) ofLinks() {
 	g := p.Gradient()
 	g.Hidden, g.Decay, g.Dropout, g.LR, g.EvalEvery = 64, 0, 0, 0.01, 5

@@ -9,7 +9,7 @@ import (
 
 // interval bounds a number.
 type interval struct {
-	low, high         float64 // ±Inf: no bound
+	low, high         float64 // ±Inf = no bound
 	openLow, openHigh bool
 	text              [2]string // as the tag has them
 }

@@ -28,7 +28,7 @@ func Read(text []byte, given map[string]string, rest any) (p *Plan, err error) {
 	if r.pairs, err = yamltext.Pairs(text); err != nil {
 		return nil, err
 	}
-	// The method decides which settings there are, and some of them on the defaults of others.
+	// The method decides which settings there are, and some settings decide on the defaults of others.
 	var ask Plan
 	r.into(&ask, settings(""), func(s Setting) bool { return s.decides() && s.section == "" })
 	if ask.Method == "" {
@@ -74,7 +74,7 @@ type reader struct {
 	given map[string]string
 	rest  any
 	pairs []*ast.MappingValueNode // settings of the text, whatever their place
-	more  []*ast.MappingValueNode // what else its first level has
+	more  []*ast.MappingValueNode // the other keys of its first level
 	errs  []error
 }
 

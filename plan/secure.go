@@ -6,7 +6,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/privacy/secagg"
 )
 
-// LeastSecure is how many peers a secure sum has at least: of a sum of two, each sees the other's part.
+// LeastSecure is how many peers a secure sum has at least: in a sum of two, each sees the other's part.
 const LeastSecure = 3
 
 // Secure reports whether the sums of a run by p over `peers` peers are secure.

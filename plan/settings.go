@@ -132,8 +132,8 @@ func Lookup(method, name string) (s Setting, ok bool) {
 	return s, false
 }
 
-// unknown is the error of a setting that a method lacks. It names the methods that have it and, of what else was given,
-// a setting that none of them has.
+// unknown is the error of a setting that a method lacks. It names the methods that have it and, if another given
+// setting is missing in all of these, that one.
 func unknown(method, name string, given map[string]string) error {
 	var others []string
 	for _, other := range Methods() {
@@ -435,7 +435,7 @@ func (p Plan) sound() (Plan, faults) {
 	return q, errs
 }
 
-// must panics where a default in the tags is not of its setting's type: a fault of this package.
+// must panics if a default in the tags is not of its setting's type: a fault of this package.
 func must(err error) {
 	if err != nil {
 		panic("plan: the default of a setting: " + err.Error())
