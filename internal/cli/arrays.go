@@ -19,7 +19,7 @@ import (
 // Column is a column of a table, or an array of an .npz: a slice of the values of all rows.
 type Column struct {
 	Name   string
-	Values any
+	Values any // a slice of numbers or texts, row by row
 	Rows   int // 0 = as the table
 	Wide   int // values in a row, in an .npz (0 = one)
 	Digits int // after the point, in CSV

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// helpColumns is how wide help is at most, where its words allow.
+// helpColumns is the largest width of help, if its words allow.
 const helpColumns = 80
 
 // fitHelp makes the help of root and of the commands below it fit 80 columns, and lists root's commands in these
@@ -90,7 +90,7 @@ func isShort(c *cobra.Command) bool {
 
 // writeFlags writes the help of c's flags.
 func writeFlags(w io.Writer, c *cobra.Command) {
-	chosen := c.LocalFlags().Lookup("method") // whose settings are shown with those of all methods
+	chosen := c.LocalFlags().Lookup("method") // whose settings are shown with the settings of all methods
 	method := ""
 	if chosen != nil && chosen.Changed && len(plan.Settings(chosen.Value.String())) > 0 {
 		method = chosen.Value.String()

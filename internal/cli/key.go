@@ -27,7 +27,7 @@ func DefaultIdentity() string {
 	return filepath.Join(dir, "heddle", "identity.key")
 }
 
-// KeyPlace returns an error where path is DefaultIdentity without a home folder.
+// KeyPlace returns an error if path is DefaultIdentity without a home folder.
 func KeyPlace(path string) error {
 	if path == "" {
 		return Invalidf("there must be a place for this peer's key, and there is no home folder (HOME is not set): " +

@@ -19,8 +19,8 @@ import (
 // LaunchFlags are what a process that a scheduler started needs to find the others.
 type LaunchFlags struct {
 	Secret      string // file of the secret that all of them share (empty = the plan names the peers)
-	rank, ranks int    // −1 and 0: the scheduler's
-	hosts       string // of all ranks, with commas between, or a name with {rank} in it; empty: the scheduler's
+	rank, ranks int    // (−1 and 0 = the scheduler's)
+	hosts       string // of all ranks, with commas between, or a name with {rank} (empty = the scheduler's)
 	port        int    // of a host's first rank; the next rank on the host has the next port
 }
 
@@ -117,15 +117,15 @@ func everywhere(addresses []string) (listen []string) {
 	return listen
 }
 
-// LaunchedParts returns the parts of the rank, with commas: of a partition a contiguous run, else what is at path. rank
-// −1 for the one in path.
+// LaunchedParts returns the parts of the rank, with commas between: consecutive parts of a partition, else what is at
+// path. With rank −1 it returns path itself.
 func LaunchedParts(path string, rank, ranks int) (string, error) {
 	if rank < 0 {
 		return path, nil
 	}
 	m, err := shard.ReadManifest(path)
 	if err != nil {
-		return path, nil // a part, whose reader says what is wrong with it
+		return path, nil // a part: its reader reports what is wrong with it
 	}
 	var paths []string
 	lo, hi := shard.Group(len(m.Parts), ranks, rank)

@@ -14,7 +14,7 @@ type line struct {
 	width func() int // of the terminal now, in columns
 	total int        // steps
 	began time.Time
-	drawn int // columns of what is shown; 0: nothing is
+	drawn int // columns of what is shown (0 = nothing is)
 }
 
 // showLine replaces what is shown by parts: the first one always, as far as it fits, and of the others
@@ -59,7 +59,7 @@ func (l *line) back() string {
 	return text + "\x1b[J"
 }
 
-// cut shortens text to so many columns.
+// cut shortens text to `columns` columns.
 func cut(text string, columns int) string {
 	if utf8.RuneCountInString(text) <= columns {
 		return text

@@ -15,11 +15,11 @@ import (
 type RunOfAll struct {
 	Seed    uint64   `json:"seed"`
 	Split   int      `json:"split"`
-	Test    *float64 `json:"test"` // null: no test nodes
-	Val     *float64 `json:"val"`
-	Bytes   int64    `json:"bytes"` // that all peers sent
-	Seconds float64  `json:"seconds"`
-	Chosen  bool     `json:"chosen"` // the model and all other fields are of this run
+	Test    *float64 `json:"test"`    // null: no test nodes
+	Val     *float64 `json:"val"`     // null: no validation nodes
+	Bytes   int64    `json:"bytes"`   // that all peers sent
+	Seconds float64  `json:"seconds"` // of training, wall clock
+	Chosen  bool     `json:"chosen"`  // the model and all other fields are of this run
 }
 
 // overRuns is a figure over the runs of --seeds.
@@ -28,7 +28,7 @@ type overRuns struct {
 	Deviation *float64 `json:"deviation"` // between the runs
 }
 
-// over returns mean and sample deviation of what of returns; null where a run lacks it.
+// over returns mean and sample deviation of what `of` returns; null if a run lacks it.
 func over(runs []RunOfAll, of func(RunOfAll) *float64) (o overRuns) {
 	var all []float64
 	for _, r := range runs {

@@ -24,7 +24,7 @@ type NumberTable struct {
 	Rows    []NumberRow
 }
 
-// columns returns the column heads of each target: what alone where there is one target.
+// columns returns the column heads of each target: only `what` if there is one target.
 func (t NumberTable) columns(what string) (all []string) {
 	if len(t.Targets) == 1 {
 		return []string{what}

@@ -27,7 +27,7 @@ import (
 type ResultFile struct {
 	Method  string   `json:"method"`
 	Model   string   `json:"model"`
-	Encoder string   `json:"encoder"`
+	Encoder string   `json:"encoder"` // of the features
 	Dataset string   `json:"dataset"`
 	Peers   int      `json:"peers"`
 	Seed    uint64   `json:"seed"`
@@ -45,7 +45,7 @@ type ResultFile struct {
 	PeakRSS  []int64    `json:"peak_rss_bytes"`  // of this process
 	Loss     []*float64 `json:"loss"`            // of each round, stage by stage
 
-	Metric   string        `json:"metric"`
+	Metric   string        `json:"metric"`             // of test and val, such as accuracy
 	Positive string        `json:"positive,omitempty"` // of two classes, the one that AUC, AP and the threshold are of
 	Stages   []stageResult `json:"stages"`
 	Kernels  string        `json:"kernels"`
@@ -55,7 +55,7 @@ type ResultFile struct {
 	Trips    int64   `json:"trips"`          // messages that followed one another
 	Waited   float64 `json:"seconds_waited"` // of the seconds, in operations with other peers
 
-	Sums    plan.SumTerms  `json:"sums"`              // who sees what of the sums over the peers
+	Sums    plan.SumTerms  `json:"sums"`              // which party sees what of the sums over the peers
 	Privacy *train.Privacy `json:"privacy,omitempty"` // what the run kept private, and how
 
 	Figures  *figures.Figures  `json:"figures"`         // null: a peer failed before they were summed

@@ -9,9 +9,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// ReadParts reads what one of that many peers has: a part, or, if there are fewer peers than parts,
-// several with commas between them, whose files it closes: a peer need not hold both them and the shard
-// that they are merged to.
+// ReadParts reads the data of one of `peers` peers: a part or, if there are fewer peers than parts, several with commas
+// between them. It closes the files of several parts, since a peer need not keep both them and the shard into which
+// they are merged.
 func ReadParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 	var parts []*shard.Shard
 	var files closers
@@ -26,7 +26,7 @@ func ReadParts(paths string, peers int) (*shard.Shard, io.Closer, error) {
 		return parts[0], files, nil
 	}
 	s, err := shard.Merge(parts, peers)
-	if err != nil && len(parts) == 1 { // the caller says what does not fit
+	if err != nil && len(parts) == 1 { // the caller reports what does not fit
 		return parts[0], files, nil
 	}
 	if err != nil {

@@ -41,7 +41,7 @@ func (p Program) Main() {
 	ctx, stop := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	var by atomic.Int64 // number of the signal that interrupted the program; 0: none
+	var by atomic.Int64 // number of the signal that interrupted the program (0 = none)
 	go func() {
 		s := <-signals
 		if n, ok := s.(syscall.Signal); ok {
@@ -96,7 +96,7 @@ func (p Program) Run(ctx context.Context, args []string, stdout, stderr io.Write
 		fmt.Fprintf(stderr, "%s: raise the limit of open files (ulimit -n)\n", p.Name)
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", p.Name, p.renamed(root, Flags(err.Error())))
-	if crowded || errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works when there is room
+	if crowded || errors.Is(err, syscall.ENOSPC) { // the input is right: the same command works with more space
 		return 1
 	}
 	var input *heddle.InputError

@@ -14,7 +14,7 @@ import (
 // readAnnotation annotates flags that name what is read.
 const readAnnotation = "read"
 
-// Reads marks flags, of those that there are, that name files or directories which a command reads.
+// Reads marks the flags among names that a command has: they name files or directories which it reads.
 func Reads(f *pflag.FlagSet, names ...string) {
 	for _, name := range names {
 		if one := f.Lookup(name); one != nil {
@@ -26,9 +26,9 @@ func Reads(f *pflag.FlagSet, names ...string) {
 	}
 }
 
-// Missing returns err, the error of c, or where files or directories that c reads are missing or cannot be read, one
-// that names the flag or argument and what it must be: flags that Reads marked, and the first argument
-// where the usage calls it FILE, PATH or LOG.
+// Missing returns err, the error of c, unless files or directories that c reads are missing or cannot be read. Then it
+// names the flag or argument and what it must be. It checks the flags that Reads marked, and the first argument if the
+// usage calls it FILE, PATH or LOG.
 func Missing(c *cobra.Command, args []string, err error) error {
 	var wrong *fs.PathError
 	if !errors.As(err, &wrong) {
@@ -37,7 +37,7 @@ func Missing(c *cobra.Command, args []string, err error) error {
 	var faults []error
 	check := func(name, path string) {
 		fault := CheckRead(name, path)
-		if fault == nil && path == wrong.Path { // such as a directory in place of a file
+		if fault == nil && path == wrong.Path { // such as a directory instead of a file
 			fault = unreadable(name, path, wrong.Err)
 		}
 		faults = append(faults, fault)
@@ -97,7 +97,7 @@ func exists(path string) error {
 	return err
 }
 
-// readable says what a file or directory must be that the flag or argument of that name names.
+// readable describes what the file or directory named by that flag or argument must be.
 func readable(name string) string {
 	switch name {
 	case "data":

@@ -18,7 +18,7 @@ import (
 
 // Record is what a run keeps next to its checkpoints: a settings file, with which it continues.
 type Record struct {
-	Path     string
+	Path     string // of the record itself
 	Again    string // command that continues the run
 	Settings []byte // as a settings file
 }
@@ -89,7 +89,7 @@ func (r *Record) Value(name string) string {
 	return of[name]
 }
 
-// values are those of a settings file, by name in order, of all its sections.
+// values returns the values of a settings file by name, from all its sections, in order.
 func values(text []byte) (names []string, of map[string]string, err error) {
 	var all yaml.MapSlice
 	if err := yaml.UnmarshalWithOptions(text, &all, yaml.UseOrderedMap()); err != nil {

@@ -11,11 +11,11 @@ import (
 type schedule struct {
 	By          string // the scheduler, for errors
 	Rank, Ranks int
-	Hosts       []string // of every rank; nil: the scheduler does not name them
+	Hosts       []string // of every rank (nil = the scheduler does not name them)
 }
 
-// scheduled reads the environment. Kubernetes numbers the pods of an Indexed Job (and of a JobSet's) and says no more;
-// Slurm names the nodes of a step; Open MPI counts, and names no host.
+// scheduled reads the environment. Kubernetes only numbers the pods of an Indexed Job (and of a JobSet's); Slurm names
+// the nodes of a step; Open MPI counts ranks, and names no host.
 func scheduled(env func(string) string) (t schedule, err error) {
 	number := func(name string) (n int) {
 		n, fault := strconv.Atoi(env(name))
@@ -33,7 +33,8 @@ func scheduled(env func(string) string) (t schedule, err error) {
 			t.Hosts, err = slurmHosts(env("SLURM_STEP_NODELIST"), env("SLURM_STEP_TASKS_PER_NODE"), t.Ranks)
 		}
 		if at := number("SLURM_NODEID"); err == nil {
-			// Ranks are dealt to nodes in blocks, unless srun was told otherwise; then the list would be wrong.
+			// Ranks are dealt to nodes in blocks, unless srun was given another distribution; then the list would be
+			// wrong.
 			if begin := firstOn(t.Hosts, at); begin < 0 || t.Rank-begin != number("SLURM_LOCALID") {
 				err = errors.New("environment: Slurm has not dealt the ranks out in blocks: give srun " +
 					"--distribution=block, or --hosts")

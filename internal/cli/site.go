@@ -30,10 +30,10 @@ func SessionOf(s heddle.Site) session.Site {
 		Gate: s.Gate, OnEvent: s.OnEvent}
 }
 
-// LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and
-// the settings that flags gave, by name. Keys of the file that are not settings go to rest. All
-// faults are reported at once. Where train is to learn links, and nothing sets a method, it is full-batch. It also
-// returns the text of the file. The class_weights of a flag may be a file of them.
+// LoadPlan makes a plan for a command, train or join, from the file at path, if there is one, and the settings that
+// flags gave, by name. Keys of the file that are not settings go to rest. All faults are reported at once. If train is
+// to learn links, and nothing sets a method, it is full-batch. It also returns the text of the file. The class_weights
+// of a flag may be a file of them.
 func LoadPlan(command, path string, given map[string]string, rest any) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
 		if text, err = ReadStart(path, yamltext.MaxLen); err != nil {
@@ -65,7 +65,7 @@ func LoadPlan(command, path string, given map[string]string, rest any) (p *heddl
 	return p, text, Invalid(err)
 }
 
-// value returns a setting that was given or, else, stands in the text of a plan; empty: it is in neither.
+// value returns a setting that was given or, otherwise, its value in the text of a plan (empty = it is in neither).
 func value(text []byte, given map[string]string, name string) string {
 	if text, ok := given[name]; ok {
 		return text

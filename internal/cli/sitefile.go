@@ -42,8 +42,8 @@ type SiteFile struct {
 
 // SiteTable is a table of nodes or of edges.
 type SiteTable struct {
-	Nodes    string      `yaml:"nodes"` // file; or
-	Edges    string      `yaml:"edges"`
+	Nodes    string      `yaml:"nodes"`    // file; or
+	Edges    string      `yaml:"edges"`    // file
 	Type     string      `yaml:"type"`     // of the nodes, if there are several types
 	Relation string      `yaml:"relation"` // of the edges, SOURCE-RELATION-TARGET
 	Columns  ColumnRoles `yaml:"columns"`
@@ -169,7 +169,7 @@ func (f *SiteFile) Member(id string) string {
 	return f.Site + "=" + id + "@" + f.Host
 }
 
-// Brings returns what decides which part of a graph the site makes of its tables: not where it is or for how long it
+// Brings returns the settings that decide which part of a graph the site makes of its tables, without its addresses and
 // waits.
 func (f *SiteFile) Brings() ([]byte, error) {
 	return yaml.Marshal(SiteFile{Site: f.Site, Tables: f.Tables, Match: f.Match})

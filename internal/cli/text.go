@@ -18,8 +18,8 @@ func Flags(text string) string { return option.ReplaceAllString(text, "--$1") }
 
 // Table is rows of text under a head; the first column is of names.
 type Table struct {
-	Name string // for those who do not see it
-	Head []string
+	Name string   // for those who do not see it
+	Head []string // names of the columns
 	Rows [][]string
 	Text bool // all columns are of text, not of numbers
 }

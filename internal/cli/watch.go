@@ -27,25 +27,25 @@ type Watch struct {
 	Log *slog.Logger
 
 	w       io.Writer
-	columns func() int     // of the terminal that w is; nil: it is none
+	columns func() int     // of the terminal that w is (nil = it is none)
 	mu      sync.Mutex     // of line and of what is written while it is shown
-	line    *line          // nil: none is shown
+	line    *line          // (nil = none is shown)
 	every   time.Duration  // between two log lines of progress
 	last    time.Time      // of the progress shown last
 	began   time.Time      // when the first round that was seen was done
 	from    int            // rounds done then
-	events  io.WriteCloser // gets every event as a line; nil: events are not written
+	events  io.WriteCloser // gets every event as a line (nil = events are not written)
 }
 
 // logVariable is the environment variable that makes peers log every round and session if it is
 // "debug".
 const logVariable = "HEDDLE_LOG"
 
-// WatchFlags say how a run is watched.
+// WatchFlags set how a run is watched.
 type WatchFlags struct {
 	quiet         bool
 	events        string // file
-	format, level string // of log lines; level empty: by quiet and logVariable
+	format, level string // of log lines (empty level = by quiet and logVariable)
 }
 
 // Bind adds the flags.
@@ -100,7 +100,7 @@ type kept struct{ io.Writer }
 // Close implements io.Closer.
 func (kept) Close() error { return nil }
 
-// usualLevel is the level of log lines unless a flag says another.
+// usualLevel is the level of log lines unless a flag sets another.
 func usualLevel(quiet bool) slog.Level {
 	switch {
 	case os.Getenv(logVariable) == "debug":

@@ -8,14 +8,14 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// dataFacts are those of the data of all peers.
+// dataFacts are facts about the data of all peers.
 type dataFacts struct {
 	Nodes    int64  `json:"nodes"`
-	Edges    *int64 `json:"edges"` // from each node to another: an undirected edge counts twice; null: not summed
+	Edges    *int64 `json:"edges"` // from each node to another: an undirected edge counts twice (null = not summed)
 	Features int    `json:"features"`
 	Task     string `json:"task"` // single, multi or regression
 	Classes  int    `json:"classes"`
-	Targets  int    `json:"targets,omitempty"` // numeric targets, in place of classes
+	Targets  int    `json:"targets,omitempty"` // numeric targets, instead of classes
 	Several  bool   `json:"several_classes"`   // a node may have several classes
 	Sites    int    `json:"sites"`
 }
@@ -48,7 +48,7 @@ func allBytesOf(o *heddle.Result) *allBytes {
 	return &allBytes{sent.Halo, sent.Reduce, sent.Control}
 }
 
-// versions are those of what trained.
+// versions are the versions of the program and libraries that trained.
 type versions struct {
 	Heddle  string `json:"heddle"`
 	Go      string `json:"go"`
@@ -56,7 +56,8 @@ type versions struct {
 	Kernels string `json:"kernels"`
 }
 
-// worth is the line beneath the metric of o: what it is beside, and how sure. Empty: there are no test nodes.
+// worth is the line beneath the metric of o: the baseline to compare it with, and how certain it is. It is empty if
+// there are no test nodes.
 func worth(o *heddle.Result) string {
 	if o.Figures == nil || o.Figures.Test.Rows == 0 {
 		return ""

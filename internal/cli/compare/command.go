@@ -1,5 +1,4 @@
-// Package compare has the commands that compare what sites reach together with what each of them
-// reaches alone.
+// Package compare has the commands that compare what sites reach together with what each of them reaches by itself.
 package compare
 
 import (
@@ -99,8 +98,8 @@ func comparable(m eval.Metric, p heddle.Plan) error {
 	return nil
 }
 
-// compare trains over all inputs in all ways. command repeats it; empty: heddle compare with the
-// settings that are written.
+// compare trains over all inputs in all ways. command repeats it (empty = heddle compare with the settings that are
+// written).
 func (c *comparing) compare(ctx context.Context, all *data, w *cli.Watch, stdout io.Writer,
 	command string) (err error) {
 	defer func() { err = errors.Join(err, all.closer.Close()) }()

@@ -19,10 +19,10 @@ const (
 	patience = 50  // epochs
 )
 
-// onFeatures trains on the features of g without edges: linear models on standardized columns, on columns as they are
-// and on rows of unit length; on the best of them with other penalties; then hidden layers, on ranks and steps if
-// columns are few. It returns the model that validates best, the seconds of all and the columns of that model. A
-// further layer must gain a standard error. shards are the parts of g.
+// onFeatures trains on the features of g without edges. First come linear models on standardized columns, on columns as
+// they are and on rows of unit length, and on the best of these with other penalties. Then come hidden layers, on ranks
+// and steps if columns are few. It returns the model that validates best, the seconds of all and the columns of that
+// model. A further layer must gain at least a standard error. shards are the parts of g.
 func onFeatures(
 	ctx context.Context, p heddle.Plan, g *graph.Graph, shards []*shard.Shard, event func(heddle.Event),
 ) (best heddle.Outcome, columns *graph.Graph, err error) {

@@ -33,12 +33,12 @@ func spreadOf(x []float64) spread {
 // difference is what two ways of one run differ by on the same test nodes.
 type difference struct {
 	value float64
-	error float64 // standard error: another draw of test nodes would give another difference
+	error float64 // standard error: another sample of test nodes would give another difference
 }
 
-// gainOf returns the mean of the differences of all runs with a 95 % interval: Student's t over the
-// runs. Where all runs have the same test nodes, or there is but one run, the choice of these nodes
-// adds to it: 1.96 standard errors, in quadrature.
+// gainOf returns the mean of the differences of all runs with a 95 % interval: Student's t over the runs. If all runs
+// have the same test nodes, or there is only one run, the choice of these nodes adds 1.96 standard errors, in
+// quadrature.
 func gainOf(all []difference, sameNodes bool) gain {
 	values, nodes := make([]float64, len(all)), 0.0
 	for k, d := range all {
@@ -62,7 +62,7 @@ func halfInterval(n int, deviation float64) float64 {
 	return deviation * math.Sqrt((1-x)/x*float64(n-1)/float64(n))
 }
 
-// part is what one model says of the test nodes of one site, the same ones in the same order in every way.
+// part has one model's logits for the test nodes of one site: the same nodes in the same order for every way.
 type part = eval.Scored
 
 // Most samples of the bootstrap, and about how many logits are read for all of them at most.
@@ -71,9 +71,8 @@ const (
 	effort  = 2e8
 )
 
-// differenceOf compares two models on the same test nodes, of at least one site. The standard error
-// is that of a bootstrap (Efron, Annals of Statistics 7, 1979): nodes are sampled with replacement,
-// within each site, by key.
+// differenceOf compares two models on the same test nodes, of at least one site. The standard error comes from a
+// bootstrap (Efron, Annals of Statistics 7, 1979), which samples nodes with replacement, within each site, by key.
 func differenceOf(metric eval.Metric, a, b []part, key rng.Key) difference {
 	d := difference{value: metric.Pooled(a...) - metric.Pooled(b...)}
 	size := 0

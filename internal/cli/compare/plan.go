@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
-// overSites lets c, which is heddle compare, take part in a run over real sites: with --plan it does what join
-// does. c gets join's flags, of which a name that both have is c's.
+// overSites lets c, which is heddle compare, take part in a run over real sites: with --plan it does what join does. c
+// gets join's flags; if both have a name, c's flag stays.
 func overSites(c, join *cobra.Command) {
 	var both, joins []string
 	join.Flags().VisitAll(func(f *pflag.Flag) {

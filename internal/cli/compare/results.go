@@ -19,11 +19,11 @@ type results struct {
 	Dataset  string      `json:"dataset"`
 	Metric   eval.Metric `json:"metric"`
 	Sentence string      `json:"sentence"` // whether joining helped
-	// by how much together is ahead of each site alone, over all sites' test nodes
+	// lead of training together over each site by itself, over all sites' test nodes
 	Joining  gain          `json:"joining"`
 	Ways     []*wayResult  `json:"ways"`
 	Sites    []*siteResult `json:"sites"`
-	Notes    []string      `json:"notes"` // what one must know of the figures
+	Notes    []string      `json:"notes"` // what a reader of the figures must know
 	Command  string        `json:"command"`
 	Version  string        `json:"version"` // of this program
 	Date     string        `json:"date"`    // of the end
@@ -37,7 +37,7 @@ type wayResult struct {
 	Way   string   `json:"way"` // alone, features, together, pooled or pooled-sage
 	Title string   `json:"title"`
 	Test  spread   `json:"test"`
-	Ahead *gain    `json:"together_ahead_by"` // null: this is together
+	Ahead *gain    `json:"together_ahead_by"` // null = this is together
 	Bytes float64  `json:"bytes"`             // that all sites sent, mean of the runs; for pooled data the raw data
 	Seen  string   `json:"raw_data_seen_by"`
 	Runs  []oneRun `json:"runs"`
@@ -52,7 +52,7 @@ type oneRun struct {
 	Test    float64  `json:"test"`
 	Val     *float64 `json:"val"`        // null if there are no validation nodes
 	Bytes   int64    `json:"bytes"`      // as in the way
-	Wire    int64    `json:"wire_bytes"` // as the network carried them, where sites trained together
+	Wire    int64    `json:"wire_bytes"` // as the network carried them, if sites trained together
 	Seconds float64  `json:"seconds"`
 }
 
@@ -61,10 +61,10 @@ type siteResult struct {
 	Site      string  `json:"site"`
 	Nodes     int     `json:"nodes"`      // of the first run
 	TestNodes int     `json:"test_nodes"` // of the first run
-	Alone     *spread `json:"alone"`      // null: the site cannot train alone, or has no test nodes
+	Alone     *spread `json:"alone"`      // null = the site cannot train by itself, or has no test nodes
 	Together  *spread `json:"together"`
 	Ahead     *gain   `json:"together_ahead_by"`
-	Fault     string  `json:"fault,omitempty"` // why it could not train alone
+	Fault     string  `json:"fault,omitempty"` // why it could not train by itself
 
 	alone, together []float64
 	ahead           []difference
@@ -74,7 +74,7 @@ type siteResult struct {
 type figures struct {
 	way
 	outcome   heddle.Outcome
-	test, val []part // by rank; of a site that could not train alone nothing
+	test, val []part // by rank; empty for a site that could not train by itself
 }
 
 // add trains in all ways and adds what that gave. text names the run in the display of progress.
@@ -136,8 +136,7 @@ func rowsOf(s *shard.Shard, split graph.Split) []int32 {
 	return rows
 }
 
-// part returns what f's model for the site of that rank says of its nodes rows; no rows if there is
-// no such model.
+// part returns the logits of f's model for the site of that rank at its nodes rows; no rows if there is no such model.
 func (in input) part(f figures, rank int, rows []int32) part {
 	s, runs := in.shards[rank], f.outcome.Runs
 	of, whole := s.Labels, in.graph.Labels
@@ -279,7 +278,7 @@ func (r *results) end(in input) error {
 func (r *results) runs() int { return len(r.Ways[0].Runs) }
 
 // sentenceOf reports whether joining helped: whom is empty or " for this site", over what it is compared with. more
-// says that further runs may narrow the interval.
+// adds that further runs may narrow the interval.
 func sentenceOf(g gain, whom, over string, more bool) string {
 	figures := fmt.Sprintf("%s points (95 %% interval %s to %s) over %s", points("%+.1f", g.Mean), points("%.1f",
 		g.Low), points("%.1f", g.High), over)
@@ -294,7 +293,7 @@ func sentenceOf(g gain, whom, over string, more bool) string {
 	return "Whether joining helps" + whom + " is open: " + figures + "."
 }
 
-// explain notes what one must know of the figures. in is the last run's.
+// explain notes what a reader of the figures must know. in is the last run's.
 func (r *results) explain(in input) error {
 	left, err := departed([]heddle.Plan{in.plan}, in.shards)
 	if err != nil {

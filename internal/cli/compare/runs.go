@@ -23,7 +23,7 @@ type input struct {
 	plan   heddle.Plan    // with the run's seed
 	split  int
 
-	rows []int32 // of the graph by global node ID; nil: the same number
+	rows []int32 // of the graph by global node ID (nil = the same number)
 }
 
 // row is the row of the graph that node i of s is in.
@@ -130,8 +130,7 @@ func openShards(s graphs.Source, p heddle.Plan, event func(heddle.Event)) (*data
 	}}, nil
 }
 
-// builtIn returns the inputs of runs on the graph of four sites that this program makes: run k draws
-// it anew.
+// builtIn returns the inputs of runs on the graph of four sites that this program makes: run k samples it anew.
 func builtIn(p heddle.Plan) *data {
 	return &data{closer: io.NopCloser(nil), run: func(k int) (input, error) {
 		q := seeded(p, k)

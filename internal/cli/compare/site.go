@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// siteComparison says what joining gave this site, over its own test nodes: the object of compare.json of heddle
-// compare --plan. Nothing of it leaves the site. Metrics are in [0, 1].
+// siteComparison lists what joining gave this site, over its own test nodes: the object of compare.json of heddle
+// compare --plan. None of it is sent to other sites. Metrics are in [0, 1].
 type siteComparison struct {
 	Metric    eval.Metric `json:"metric"`
 	Sentence  string      `json:"sentence"` // whether joining helped
@@ -32,7 +32,7 @@ type siteComparison struct {
 type siteWay struct {
 	Way   string   `json:"way"` // alone, features or together
 	Test  *float64 `json:"test"`
-	Ahead *gain    `json:"together_ahead_by"` // null: of together itself, and where Fault is set
+	Ahead *gain    `json:"together_ahead_by"` // null for together itself, and if Fault is set
 	Fault string   `json:"fault,omitempty"`   // why the site could not train in this way
 
 	title string
@@ -65,9 +65,9 @@ func (After) Joined(
 	return err
 }
 
-// compareSite trains at the site alone, by the settings p of a run over several sites, and on its features only, and
-// compares that with the run's result o on the site's own labelled test nodes. It is an error if there are none, or if
-// o has no predictions for own nodes, as at a peer that received the model from another.
+// compareSite trains on this site's data only, by the settings p of a run over several sites, once with its edges and
+// once on its features. It compares both with the run's result o on the site's own labelled test nodes. It is an error
+// if there are none, or if o has no predictions for own nodes, as at a peer that received the model from another.
 func compareSite(
 	ctx context.Context, p heddle.Plan, own *shard.Shard, o *heddle.Result, w *cli.Watch,
 ) (*siteComparison, error) {
@@ -126,8 +126,8 @@ func compareSite(
 	return s, nil
 }
 
-// aheadOf trains at the site alone in one way by each of the plans, sets the mean metric of these runs, and returns by
-// how much the runs together, in the same order, are ahead.
+// aheadOf trains on this site's data only, in one way by each of the plans, and sets the mean metric of these runs. It
+// returns by how much the runs together, in the same order, are ahead.
 func (s *siteComparison) aheadOf(
 	ctx context.Context, of *siteWay, own *shard.Shard, joined []part, w *cli.Watch,
 ) (gain, error) {

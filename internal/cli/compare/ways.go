@@ -21,7 +21,7 @@ const (
 // way is one way of training.
 type way struct {
 	key, title string
-	raw        string // where raw data are
+	raw        string // place that sees raw data
 	trial      heddle.Trial
 }
 
@@ -75,7 +75,7 @@ func rawBytes(shards []*shard.Shard) (rows, edges int64) {
 	return rows, edges
 }
 
-// departed says what left the sites, besides sums, in a run that trained by these plans.
+// departed lists what left the sites, besides sums, in a run that trained by these plans.
 func departed(plans []heddle.Plan, shards []*shard.Shard) (string, error) {
 	nodes, numbers, stored := 0, 0.0, 0
 	for _, s := range shards {

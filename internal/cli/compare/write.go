@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli/report"
 )
 
-// resultFiles are those of a comparison.
+// resultFiles are the files of a comparison.
 var resultFiles = []string{"compare.json", "compare.csv", "compare.npz", "compare.html", "settings.yaml"}
 
 // writeFiles writes them to a directory.
@@ -51,7 +51,7 @@ func (r *results) writeRuns(w io.Writer, name string) error {
 		cli.Column{Name: "seconds", Values: seconds, Digits: 3})
 }
 
-// mostSites is how many sites are printed, in lines of so many columns.
+// mostSites is how many sites are printed at most, in lines of `columns` columns.
 const mostSites, columns = 16, 72
 
 // print prints what joining gave, as tables and in sentences. The page has all ways of training.

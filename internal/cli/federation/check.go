@@ -22,16 +22,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 )
 
-// checking has the flags by which a plan is checked for a site, and what is read by them.
+// checking has the flags that check a plan for a site, and what they name.
 type checking struct {
 	plan, policy, shard, trusted, model string
 
 	read  heddle.Plan
 	text  []byte            // of the plan, or of plan and model
-	asked *nn.Model         // by which the members predict together (nil = the plan is to train)
+	asked *nn.Model         // with which the members predict together (nil = the plan is to train)
 	card  modelfile.Card    // of asked
 	print [32]byte          // its fingerprint
-	rules *admission.Policy // nil: none was given
+	rules *admission.Policy // (nil = none was given)
 	rank  int               // of the shard
 }
 
@@ -64,7 +64,7 @@ members predict by that model.`,
 	return c
 }
 
-// showPage prints the page. The error says what this site does not allow.
+// showPage prints the page. The error lists what this site does not allow.
 func (k *checking) showPage(ctx context.Context, stdout io.Writer) (err error) {
 	if err := k.load(); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (k *checking) load() error {
 	return nil
 }
 
-// page returns the page for the site that holds own.
+// page returns the page for the site that has own.
 func (k *checking) page(own *shard.Shard) (*page, error) {
 	if n := len(k.read.Members); own.Parts != n {
 		return nil, cli.Invalidf("%s is part %d of %d, and %s has %d members", k.shard, own.Rank, own.Parts, k.plan, n)
@@ -145,7 +145,7 @@ func (k *checking) page(own *shard.Shard) (*page, error) {
 	return p, nil
 }
 
-// judge adds to p what policy and roster say of it. The error says what they do not allow.
+// judge adds to p the verdicts of policy and roster. The error lists what they do not allow.
 func (k *checking) judge(p *page, now time.Time) error {
 	if k.rules == nil {
 		p.verdicts = append(p.verdicts, [2]string{"policy", "none was given (--policy)"})

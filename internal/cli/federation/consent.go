@@ -190,7 +190,7 @@ func (a *Consent) Sign() error {
 	return cli.Invalid(a.Rules.Approved(signed, plan, id, now))
 }
 
-// Part is a site's part with which it joins.
+// Part is the part with which a site joins.
 type Part struct {
 	Shard, State, Out string
 	Init              string // model file that training starts from, whatever the plan (empty = none)

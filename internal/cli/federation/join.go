@@ -30,15 +30,15 @@ import (
 type joining struct {
 	cli.SiteFlags
 	shard  string // path, or several with commas between
-	init   string // model file that training starts from; empty: none
+	init   string // model file that training starts from (empty = none)
 	warm   bool   // from init, though the plan does not name it
-	leaves string // file of rules for phones; empty: none
+	leaves string // file of rules for phones (empty = none)
 	out    cli.Output
 	launch *cli.LaunchFlags // (nil = no scheduler starts it)
 	http   HTTP
 	page   *Live // that several steps share (nil = of http)
 	pages  Pages
-	after  After  // nil: nothing
+	after  After  // (nil = nothing)
 	name   string // of the command, as heddle join
 
 	file     *cli.SiteFile     // instead of flags (nil = flags)
@@ -207,7 +207,7 @@ func (s joining) joinRun(ctx context.Context, w *cli.Watch, text io.Writer) (err
 	return nil
 }
 
-// record keeps beside new checkpoints by which settings the run began, and returns those of this one.
+// record keeps next to new checkpoints the settings with which the run began, and returns the settings of this run.
 func (s joining) record(p *heddle.Plan) ([]byte, error) {
 	settings, err := p.MarshalYAML()
 	if err != nil {
@@ -317,8 +317,8 @@ func (s *joining) prepare(ctx context.Context, w *cli.Watch) (p *heddle.Plan, cl
 	return p, closer, nil
 }
 
-// identify returns this peer's key. What differs between the ranks of a scheduler, which all have the same flags, it
-// sets: parts and directories.
+// identify returns this peer's key. It sets what differs between the ranks of a scheduler, which all have the same
+// flags: parts and directories.
 func (s *joining) identify(p *heddle.Plan) (own identity.Identity, err error) {
 	own, rank, err := s.launch.Identify(&s.SiteFlags, p)
 	if err != nil {

@@ -105,7 +105,7 @@ func (f HTTP) Start(about About, pages Pages, log *slog.Logger) (*Live, error) {
 	return p, nil
 }
 
-// handler is all that the server answers. Probes need no token: they tell nothing but yes or no.
+// handler is all that the server answers. Probes need no token: they only answer yes or no.
 func (p *Live) handler(pages Pages) http.Handler {
 	open := http.NewServeMux()
 	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })

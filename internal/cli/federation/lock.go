@@ -14,13 +14,13 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
-// A token has at least so many characters, and its file at most so many.
+// A token has at least leastToken characters, and its file at most mostToken bytes.
 const leastToken, mostToken = 16, 4096
 
-// cookieName is that of the cookie that a browser gets for a token.
+// cookieName names the cookie that a browser gets for a token.
 const cookieName = "heddle-live"
 
-// httpLock decides who may look. Without a token, whoever is on this machine.
+// httpLock decides who may look: the holder of the token or, without one, every user of this machine.
 type httpLock struct {
 	token  []byte                                               // (nil = there is none)
 	refuse func(w http.ResponseWriter, text string, status int) // answers those who may not
@@ -39,7 +39,7 @@ func (f HTTP) Guard(open *http.ServeMux, locked http.Handler,
 	return guard.hosts(headers(open)), nil
 }
 
-// lock reads the token. An address that is not of this machine alone requires one.
+// lock reads the token. An address that other machines can reach requires one.
 func (f HTTP) lock() (httpLock, error) {
 	host, _, err := net.SplitHostPort(f.Address)
 	if err != nil {
@@ -80,8 +80,8 @@ func isLoopback(host string) bool {
 	return err == nil && at.IsLoopback()
 }
 
-// hosts refuses, where there is no token, requests in another machine's name: a page from elsewhere could otherwise
-// read this one through a name that it lets point here.
+// hosts refuses, if there is no token, requests in another machine's name. Otherwise a page from elsewhere could read
+// this one through a name that it points to this machine.
 func (l httpLock) hosts(next http.Handler) http.Handler {
 	if l.token != nil {
 		return next
@@ -99,7 +99,7 @@ func (l httpLock) hosts(next http.Handler) http.Handler {
 	})
 }
 
-// over lets pass who has the token, in the header Authorization, or once as ?token=, which a cookie then replaces.
+// over admits a request with the token, in the header Authorization, or once as ?token=, which a cookie then replaces.
 func (l httpLock) over(next http.Handler) http.Handler {
 	if l.token == nil {
 		return next
@@ -124,14 +124,14 @@ func (l httpLock) over(next http.Handler) http.Handler {
 	})
 }
 
-// cookie follows from the token, which it does not tell.
+// cookie follows from the token, and does not reveal it.
 func (l httpLock) cookie() string {
 	h := hmac.New(sha256.New, l.token)
 	h.Write([]byte(cookieName))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// sameToken compares in a time that tells nothing of where, or in how many characters, a and b differ.
+// sameToken compares a and b in a time that does not reveal where, or in how many characters, they differ.
 func sameToken(a, b []byte) bool {
 	x, y := sha256.Sum256(a), sha256.Sum256(b)
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

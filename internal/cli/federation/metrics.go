@@ -84,7 +84,7 @@ func (m *metrics) note(e train.Event) {
 	}
 }
 
-// add counts what was sent since the last time. Fewer bytes than before are those of another run.
+// add counts what was sent since the last time. Fewer bytes than before mean another run.
 func (m *metrics) add(now comm.Counts) {
 	if now.Total() < m.last.Total() {
 		m.last = comm.Counts{}

@@ -21,8 +21,8 @@ type page struct {
 	*disclosure.Disclosure
 	own         *shard.Shard
 	fingerprint string
-	model       string      // fingerprint of the model by which the members predict; empty: they train
-	verdicts    [][2]string // a file of the site, and what it says of the plan
+	model       string      // fingerprint of the model with which the members predict (empty = they train)
+	verdicts    [][2]string // a file of the site, and its verdict on the plan
 	figures     int         // this site publishes its own metric if it has this many test nodes (0 = never)
 	attacked    string
 	before      dp.LedgerSum // runs that sent rows of this table
@@ -31,7 +31,7 @@ type page struct {
 // addsUp is what a site found that only collected the rounded rows of several runs, each with other columns of labels.
 const addsUp = "10 % of words on Cora after 1 run, 41 % after 10, 60 % after 20, 80 % after 60"
 
-// attackTime is for how long our attacks on a plan run.
+// attackTime is how long our attacks on a plan run.
 const attackTime = 10 * time.Second
 
 // print prints the page.
@@ -63,7 +63,7 @@ func (p page) print(w io.Writer) {
 	}
 }
 
-// seeds names the seeds of a plan with several runs; empty: there is one.
+// seeds names the seeds of a plan with several runs (empty = there is one).
 func seeds(p plan.Plan) string {
 	if p.Runs < 2 {
 		return ""

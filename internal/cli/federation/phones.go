@@ -26,9 +26,9 @@ import (
 
 // phoneRules is the layout of a file of rules.
 type phoneRules struct {
-	Listen  []string      `yaml:"listen"`  // multiaddresses; none: leaf_addresses of the plan
+	Listen  []string      `yaml:"listen"`  // multiaddresses (none = leaf_addresses of the plan)
 	Stay    time.Duration `yaml:"stay"`    // for phones that are behind when the model is final
-	Attest  []string      `yaml:"attest"`  // command that judges evidence; none: invitations do
+	Attest  []string      `yaml:"attest"`  // command that judges evidence (none = invitations do)
 	Cohorts []phoneCohort `yaml:"cohorts"` // kinds of phones
 	Edges   string        `yaml:"edges"`   // table of edges between nodes of different members: src, dst
 	Nodes   string        `yaml:"nodes"`   // table of the phones that have them: invitation, cohort, node
@@ -41,11 +41,11 @@ type phoneRules struct {
 type phoneCohort struct {
 	Name       string  `yaml:"name"`
 	Most       int     `yaml:"most"`       // phones of it in a run
-	Rate       float64 `yaml:"rate"`       // messages a second of all of them together; 0: no bound
+	Rate       float64 `yaml:"rate"`       // messages a second of all of them together (0 = no bound)
 	Invitation string  `yaml:"invitation"` // what they show; only without attest
 }
 
-// usualStay is how long a site stays for phones that are behind, unless its file says otherwise.
+// usualStay is how long a site stays for phones that are behind, unless its file sets another time.
 const usualStay = 10 * time.Minute
 
 // readPhones returns the rules in the file at path. An error names the file and all faults.
@@ -188,7 +188,7 @@ func (f phoneRules) attest(ctx context.Context, phone [16]byte, evidence []byte)
 	}
 	shown, name := sha256.Sum256(evidence), ""
 	as, known := f.phones[shown]
-	for _, c := range f.Cohorts { // all of them: the time tells nothing of the one
+	for _, c := range f.Cohorts { // all of them, so that the time does not reveal which one matched
 		own := sha256.Sum256([]byte(c.Invitation))
 		if subtle.ConstantTimeCompare(shown[:], own[:]) == 1 && f.phones == nil {
 			name = c.Name
@@ -227,7 +227,7 @@ func (f phoneRules) ask(ctx context.Context, phone [16]byte, evidence []byte) (a
 	judge.Env = append(os.Environ(), fmt.Sprintf("HEDDLE_TOKEN=%x", phone))
 	answer, err := judge.Output()
 	if err != nil {
-		return as, errors.New("not attested") // why, the command says to the site alone
+		return as, errors.New("not attested") // only the site learns why, from the command
 	}
 	if len(answer) > mostAnswer {
 		return as, errors.New("the site's command has said too much")

@@ -151,8 +151,8 @@ func (d *doctor) packets(all []*asked) {
 }
 
 // askQUIC sends datagrams in a version of QUIC that there is not. Each endpoint, also of another program, answers which
-// versions it speaks (RFC 9000, 6.1). It returns the bytes of the largest one answered (0 = none). Whole ones no router
-// may cut into pieces.
+// versions it speaks (RFC 9000, 6.1). It returns the bytes of the largest one answered (0 = none). No router may cut
+// whole ones into pieces.
 func askQUIC(ctx context.Context, at *net.UDPAddr, whole bool) (largest int, err error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "udp", at.String())

@@ -41,7 +41,7 @@ type LiveState struct {
 	Round       train.Event // the last of its kind; its Kind is empty before the first
 
 	Step                     string // of several (empty = there is one)
-	Saved, Restored, Resyncs int
+	Saved, Restored, Resyncs int    // numbers of such events so far
 	waiting                  bool
 	Notes                    []LiveNote // newest last
 
@@ -128,7 +128,7 @@ func (a About) Title() string {
 	return a.Site(a.Rank) + ": " + a.Dataset
 }
 
-// unready says why the run makes no progress; empty: it does, or has been completed.
+// unready returns why the run makes no progress (empty = it does, or has been completed).
 func (s *LiveState) unready() string {
 	switch {
 	case s.fault != "":
@@ -180,7 +180,7 @@ func (s *LiveState) note(e train.Event, now time.Time) {
 // Measure is the metric, with the class that it is of.
 func (s *LiveState) Measure() string { return cli.OfClass(s.Metric, eval.Metric(s.Metric), s.Positive) }
 
-// gather takes to whom this site is connected, and for whom it waits.
+// gather notes to whom this site is connected, and for whom it waits.
 func (s *LiveState) gather(e train.Event, now time.Time) {
 	s.waiting = e.Text != ""
 	for r := range s.Sites {

@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// status is a run as /status tells it, and heddle status reads it. Fields are added and never removed.
+// status is a run as /status describes it and heddle status reads it. Fields are added and never removed.
 type status struct {
 	Title    string      `json:"title"`
 	State    string      `json:"state"` // in a sentence
@@ -30,7 +30,7 @@ type status struct {
 	Total    int         `json:"total"`
 	Metric   string      `json:"metric"`
 	Positive string      `json:"positive,omitempty"` // of two classes, the one that the metric is of, as AP is
-	Loss     *float64    `json:"loss"`               // null: not known, as in rounds that are solved
+	Loss     *float64    `json:"loss"`               // null = not known, as in rounds that are solved
 	Val      *float64    `json:"val"`
 	Sent     comm.Counts `json:"sent"`
 	Saved    int         `json:"checkpoints"`

@@ -23,7 +23,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/partition/external"
 )
 
-// importing holds the flags of heddle import.
+// importing has the flags of heddle import.
 type importing struct {
 	tables        dataset.ImportConfig
 	list          edgelist.Config
@@ -158,7 +158,7 @@ func (m *importing) importAll(cmd *cobra.Command) error {
 	return nil
 }
 
-// size says how large a graph is.
+// size describes how large a graph is.
 func size(g *graph.Graph) string {
 	text := fmt.Sprintf("%d nodes", g.N())
 	if n := g.Types.Count(); n > 0 {

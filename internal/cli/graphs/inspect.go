@@ -85,7 +85,7 @@ func inspectData(w io.Writer, path string) error {
 	return imported(w, path)
 }
 
-// imported prints what the tables became of which a data set or part was made, if it is known.
+// imported prints what became of the tables behind a data set or part, if it is known.
 func imported(w io.Writer, dir string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = filepath.Dir(dir)

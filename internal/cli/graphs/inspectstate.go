@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// inspectState describes the checkpoints of an interrupted run: those of all its peers, of one, or of
-// the directory of its results.
+// inspectState describes the checkpoints of an interrupted run: of all its peers, of one, or in the directory of its
+// results.
 func inspectState(w io.Writer, path string) error {
 	stores, err := checkpoint.Find(path)
 	if err != nil {
@@ -53,8 +53,8 @@ func inspectState(w io.Writer, path string) error {
 	return nil
 }
 
-// recordNear returns the record of the checkpoints in path: it is there, in its directory of
-// checkpoints, or above the directory of one peer; nil where there is none.
+// recordNear returns the record of the checkpoints in path: it is there, in its directory of checkpoints, or above the
+// directory of one peer; nil if there is none.
 func recordNear(path string) (*cli.Record, error) {
 	near := []string{path, filepath.Join(path, "checkpoints")}
 	for above, k := filepath.Dir(filepath.Clean(path)), 0; k < 3; above, k = filepath.Dir(above), k+1 {

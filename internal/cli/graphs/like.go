@@ -32,7 +32,7 @@ func bindLike(c *cobra.Command, path *string) {
 	}
 }
 
-// roles are the flags that --like stands for.
+// roles are the flags that --like replaces.
 var roles = []string{"id-column", "label-column", "class-order", "multi", "regression", "split-column", "numeric",
 	"categorical", "text", "age", "ignore", "source-column", "target-column", "weight-column", "merge",
 	"relation-column", "edge-columns", "directed", "split-time", "embed"}

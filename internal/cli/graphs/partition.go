@@ -33,12 +33,12 @@ type cutting struct {
 	capacity          []float64
 	objective, memory string
 	dry, quiet        bool
-	clusters          bool // the rows lie in cluster order, else by ID
+	clusters          bool // the rows are in cluster order, else by ID
 
 	// What the flags mean.
 	policy partition.Policy
 	goal   partition.Goal
-	bytes  int64 // of memory; 0: no limit
+	bytes  int64 // of memory (0 = no limit)
 
 	manifest *shard.Manifest
 	phases   []external.PhaseTimes
@@ -186,7 +186,7 @@ func (s *cutting) stored() bool {
 	return filepath.Ext(s.data) == storedSuffix && !external.Typed(s.data)
 }
 
-// meta is what the manifest says of the partition besides its parts.
+// meta is what the manifest records about the partition besides its parts.
 func (s *cutting) meta(sites []string) shard.Meta {
 	m := shard.Meta{Policy: s.by, Seed: s.seed}
 	if s.clusters {
@@ -255,7 +255,7 @@ func (s *cutting) fromDisk(ctx context.Context, w *cli.Watch) (err error) {
 	return nil
 }
 
-// count returns the number of parts; 0: as many as sites.
+// count returns the number of parts (0 = as many as sites).
 func (s *cutting) count() int {
 	switch {
 	case s.parts != plan.AutoPeers:

@@ -46,7 +46,7 @@ func (p *progress) show(at external.Progress) error {
 	return p.ctx.Err()
 }
 
-// memoryInUse returns the bytes that the program holds now.
+// memoryInUse returns the bytes that the program uses now.
 func memoryInUse() int64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(sample)

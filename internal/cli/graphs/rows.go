@@ -69,7 +69,7 @@ func WriteSkipped(dir string, faults *table.Faults) error {
 func readProgress(ctx context.Context, w *cli.Watch, files ...string) func(bytes int64) error {
 	size := int64(0)
 	for _, name := range files {
-		parts, _ := table.Files(name) // what is wrong with it is told by who opens it
+		parts, _ := table.Files(name) // the function that opens it reports what is wrong with it
 		for _, part := range parts {
 			if info, err := os.Stat(part); err == nil {
 				size += info.Size()

@@ -107,8 +107,8 @@ func warn(path string, g *graph.Graph, task string, event func(heddle.Event)) ([
 	return all, cli.Invalid(err)
 }
 
-// Open returns the shards, whose arrays are valid until Close, and makes p what it means for the
-// data. event gets what there is to say of that. It sets Sites and Warnings.
+// Open returns the shards, whose arrays are valid until Close, and makes p what it means for the data. event gets the
+// notes on that. It sets Sites and Warnings.
 func (s *Source) Open(p *heddle.Plan, event func(heddle.Event)) ([]*shard.Shard, io.Closer, error) {
 	shards, closer, err := s.openParts(p, event)
 	if err == nil && len(shards) > 1 && !p.Federated() {

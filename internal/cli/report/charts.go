@@ -195,9 +195,9 @@ func curves(r train.Result, metric string) []Chart {
 			func(s train.StageResult) float64 { return s.Val })...)
 }
 
-// curve draws a value over rounds, with a line for each stage, a ring around the round whose parameters the stage ended
-// with, and a disc in that of the stage that the model ends with. It is nil if no stage has two rounds of the value.
-// after is the value after a stage's last round (NaN = it is not known).
+// curve draws a value over rounds, with a line for each stage and a ring around the round whose parameters the stage
+// ended with. The stage that the model ends with has a disc in its ring. It is nil if no stage has two rounds of the
+// value. after is the value after a stage's last round (NaN = it is not known).
 func curve(label string, r train.Result, of func(train.Point) float64, after func(train.StageResult) float64) []Chart {
 	p := newPlot("round", cutName(label, 32))
 	p.Y.Grid = true

@@ -28,7 +28,7 @@ func (r runPage) kicker() string {
 
 func (r runPage) parts() int { return r.Shards[0].Parts }
 
-// lead says in sentences what was trained, how good it is and what it cost.
+// lead describes in sentences what was trained, how good it is and what it cost.
 func (r runPage) lead() []string {
 	model, nodes, named := cmp.Or(r.Result.Plan.Gradient().Model, r.Result.Plan.Method), r.Shards[0].Nodes, ""
 	if n := len(r.Names); n > 0 && n <= 6 {
@@ -53,7 +53,7 @@ func (r runPage) lead() []string {
 	return []string{what + " " + r.how(), cost}
 }
 
-// how says how good the model is, compared with the baseline.
+// how describes how good the model is, compared with the baseline.
 func (r runPage) how() string {
 	o, f := r.Result, r.Result.Figures
 	metric := metricName(o.Metric)

@@ -32,7 +32,7 @@ const pace, patience = 500 * time.Millisecond, 15 * time.Second
 type livePage struct {
 	*federation.Live
 
-	drawing sync.Mutex // of last: a state is drawn once for all who look on
+	drawing sync.Mutex // of last: a state is rendered once for all who look on
 	last    liveNews
 }
 
@@ -63,10 +63,10 @@ func (Pages) Live(of *federation.Live) http.Handler {
 	return mux
 }
 
-// news answers once the state is another than that of version ?seen, or the run is over. Nothing waits for a slow
-// browser, which misses states in between.
+// news answers once the state has another version than ?seen, or the run is over. Nothing waits for a slow browser,
+// which misses states in between.
 func (p *livePage) news(w http.ResponseWriter, r *http.Request) {
-	seen, _ := strconv.ParseUint(r.FormValue("seen"), 10, 64) // what is no number has seen nothing
+	seen, _ := strconv.ParseUint(r.FormValue("seen"), 10, 64) // a text that is no number counts as nothing seen
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	over := false
@@ -164,7 +164,7 @@ func (p *livePage) pageOf(s federation.LiveState) Page {
 	return page
 }
 
-// The newest records of a log are read from so many bytes at its end, which have at least so many.
+// The page shows at most mostRecords records, the newest. The last tail bytes of a log have at least as many.
 const tail, mostRecords = 1 << 16, 20
 
 // auditSection has the newest records of the log at path. heddle audit checks that nobody changed them.

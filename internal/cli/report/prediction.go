@@ -24,8 +24,8 @@ type Prediction struct {
 	Predictions heddle.Predictions
 	Labels      graph.Labels
 	Known       []int32 // nodes with a label that training did not use
-	KnownAs     string  // what they are called, as test nodes
-	Score       float64 // the model's metric over them; NaN: there are none
+	KnownAs     string  // their name, such as test nodes
+	Score       float64 // the model's metric over them (NaN = there are none)
 	Notes       []string
 	Date        time.Time
 
@@ -37,7 +37,7 @@ type Together struct {
 	Site              string // that wrote the page
 	Neighbours, Edges int    // at other sites, and from them
 	*heddle.Inference
-	Left *disclosure.Disclosure
+	Left *disclosure.Disclosure // what this site sent
 }
 
 // WritePrediction writes the page of p as HTML.

@@ -51,7 +51,7 @@ func (r runPage) quality() []Section {
 	return []Section{r.inUse(f, over, nodes), classByClass(over, nodes), r.bySite(f), measures(f)}
 }
 
-// mostClasses is how many classes a matrix has on the page, upright how many with names that are written across.
+// mostClasses is how many classes a matrix on the page has at most, upright how many with horizontal names.
 const mostClasses, upright = 20, 8
 
 // classByClass is what nodes of each class are called: as a matrix, or the most frequent mistakes if that is too large
@@ -107,7 +107,7 @@ func classByClass(s figures.Set, nodes string) Section {
 	return of
 }
 
-// targetErrors is how far predictions of numbers are off, next to those of the mean.
+// targetErrors is how far predictions of numbers are off, next to the errors of predicting the mean.
 func targetErrors(f *figures.Figures, over figures.Set, nodes string) Section {
 	t := cli.Table{Name: "Targets",
 		Head: []string{"target", "R²", "MAE", "MAE of the mean", "RMSE", "RMSE of the mean", "mean", "deviation"}}
@@ -122,7 +122,7 @@ func targetErrors(f *figures.Figures, over figures.Set, nodes string) Section {
 			"all sites; without other knowledge, the mean is what to predict."}}
 }
 
-// bySite is the metric of the test nodes of each site that this process knows, next to that of all.
+// bySite is the metric of the test nodes of each site that this process knows, next to the metric of all.
 func (r runPage) bySite(f *figures.Figures) Section {
 	m := r.Result.Metric
 	metric := r.metric()
@@ -231,7 +231,7 @@ func measures(f *figures.Figures) Section {
 	return s
 }
 
-// divisors says what scores are divided by; empty if they are as they were.
+// divisors names what scores are divided by; empty if they are unchanged.
 func divisors(temperatures eval.Temperatures) string {
 	switch {
 	case temperatures.Classes != nil:

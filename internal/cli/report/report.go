@@ -22,7 +22,7 @@ type Pages struct{}
 
 // Page is what a page shows.
 type Page struct {
-	Title, Kicker     string
+	Title, Kicker     string // the kicker is the line below the title
 	Lead, Warnings    []string
 	Try, Facts        []Fact // settings that may help, with why; figures
 	Sections          []Section
@@ -42,7 +42,7 @@ type Section struct {
 	Confusion *confusion
 	Charts    []Chart
 	Tables    []cli.Table
-	Foot      string
+	Foot      string // text below the tables
 }
 
 // style is the style sheet of all pages: light and dark, from 320 pixels on, and printed.

@@ -55,7 +55,7 @@ func (q question) together(ctx context.Context, w *cli.Watch, stdout, text io.Wr
 		return err
 	}
 	alone := own.Alone()
-	alone.Split = slices.Clone(own.Split) // a part's cannot be written to
+	alone.Split = slices.Clone(own.Split) // a part's splits cannot be written to
 	used := before.mark(alone.Split, 0)
 	of := cli.NodePredictions{Site: p.Members[rank].Name, IDs: own.IDs, Global: own.Global, Split: alone.Split,
 		Labels: own.Labels, Predictions: out.Predictions, Hidden: out.Hidden, Only: cli.TargetType(own.Encoding)}

@@ -35,7 +35,7 @@ type question struct {
 	model, data, shard, out, embeddings string
 	nodes, known, edges                 []string // tables
 	dates                               []string // columns
-	report                              string   // HTML page; empty: none
+	report                              string   // HTML page (empty = none)
 	split                               int
 	cells                               table.Format
 	launch                              cli.LaunchFlags // with --plan
@@ -190,11 +190,11 @@ func labelsOf(m *nn.Model, card modelfile.Card) dataset.As {
 	return dataset.As{Task: m.Spec.Task} // links and regression are tasks of data sets
 }
 
-// measured leaves for a figure those nodes of which the model is not known to have had the label, and of tables for
-// --out those of --nodes.
+// measured keeps for a figure the nodes whose label the model is not known to have had; with tables, also only the
+// nodes of --nodes.
 func measured(all *cli.NodePredictions, of subject, before runNodes) (used string) {
 	g := of.Graph
-	g.Split = slices.Clone(g.Split) // a part's cannot be written to
+	g.Split = slices.Clone(g.Split) // a part's splits cannot be written to
 	used = before.mark(g.Split, of.predicted)
 	all.Split = slices.Clone(g.Split)
 	if of.predicted == 0 {
@@ -318,7 +318,7 @@ func (q question) alike(m *nn.Model, card modelfile.Card, g *graph.Graph) error 
 	return nil
 }
 
-// embed writes the hidden rows alone.
+// embed writes only the hidden rows.
 func (q question) embed(m *nn.Model, g *graph.Graph, before runNodes, text io.Writer) error {
 	if q.embeddings == "" || q.report != "" {
 		return cli.Invalidf("--out FILE or --embeddings FILE must be given")
@@ -348,7 +348,7 @@ func (q question) check(m *nn.Model) (err error) {
 		report.Pages{}))
 }
 
-// page is that of p for g, whose nodes with a label that training did not use have that name.
+// page is the page of p for g. Its nodes with a label that training did not use have that name.
 func (q question) page(
 	g *graph.Graph, m *nn.Model, card modelfile.Card, p heddle.Predictions, knownAs string, score float64,
 ) report.Prediction {
@@ -401,7 +401,7 @@ func (q question) writePredictions(stdout io.Writer, card modelfile.Card, of cli
 // subject is what is predicted for.
 type subject struct {
 	*graph.Graph
-	unseen    string   // what of it the model cannot see; empty: nothing
+	unseen    string   // what of it the model cannot see (empty = nothing)
 	warnings  []string // of its tables
 	predicted int      // nodes of tables, behind which known ones follow (0 = no tables)
 	done      func()   // ends the use of its arrays

@@ -217,7 +217,7 @@ func (q request) wanted(g *graph.Graph) (nodes []int32, err error) {
 // nodeName is what the user calls node i.
 func nodeName(g *graph.Graph, i int32) string { return cli.NodePredictions{IDs: g.IDs}.Name(int(i)) }
 
-// linkTable has a row for each link; site is empty where one peer recommends.
+// linkTable has a row for each link; site is empty if one peer recommends.
 type linkTable struct {
 	node, relation, other, site []string
 	rank                        []int64 // among the links of a node and relation, from 1

@@ -87,7 +87,7 @@ type service struct {
 	labels    []string // names of classes or numbers
 	kind      graph.TargetKind
 
-	lock  sync.RWMutex   // of names: those who add nodes have it to themselves
+	lock  sync.RWMutex   // of names; a request that adds nodes has it exclusively
 	names map[string]int // of nodes
 
 	registry *prometheus.Registry

@@ -112,12 +112,12 @@ type Result struct {
 	Data    string     `json:"data"`
 	Sites   int        `json:"sites"`
 	Phones  int        `json:"phones"`
-	Nodes   int        `json:"nodes"`
-	Pooled  float64    `json:"pooled_accuracy"`
+	Nodes   int        `json:"nodes"`                     // of all sites and phones
+	Pooled  float64    `json:"pooled_accuracy"`           // of one peer with all data
 	Joined  float64    `json:"joined_accuracy,omitempty"` // of pooled data with the edges between members
-	Runs    []*Outcome `json:"runs"`
-	Seconds float64    `json:"seconds"` // on this machine
-	Memory  int64      `json:"peak_memory"`
+	Runs    []*Outcome `json:"runs"`                      // one for each participation
+	Seconds float64    `json:"seconds"`                   // on this machine
+	Memory  int64      `json:"peak_memory"`               // bytes, of this process
 }
 
 func (c *command) simulateAll(cmd *cobra.Command) error {

@@ -18,8 +18,8 @@ import (
 type members struct {
 	sites, phones []*shard.Shard
 	pooled        *graph.Graph     // all of it
-	joined        *graph.Graph     // pooled with the edges between members that a data set has; nil: none
-	edges         *leaf.CrossEdges // they, as the sites know them; nil: nobody does
+	joined        *graph.Graph     // pooled with the edges between members that a data set has (nil = none)
+	edges         *leaf.CrossEdges // these edges, as the sites know them (nil = nobody does)
 }
 
 // leastNodes is how many nodes each phone has at least, usualNodes how many one has of a data set on average.
@@ -102,7 +102,7 @@ func generate(times int, labelled float64, key rng.Key) *graph.Graph {
 		Labels: graph.Labels{Classes: classes, Class: class}}
 }
 
-// splitOf deals a node to a split by a draw in [0, 1).
+// splitOf deals a node to a split by a random number in [0, 1).
 func splitOf(labelled, u float64) graph.Split {
 	switch {
 	case u < labelled:

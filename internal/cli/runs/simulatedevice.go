@@ -8,16 +8,16 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// device is a kind of phone: its share of all, its connection, and when it is there. The figures are round ones of our
-// own: no trace of real phones is behind them.
+// device is a kind of phone: its share of all, its connection, and when it is there. We chose these round figures: no
+// trace of real phones is behind them.
 type device struct {
 	name  string
 	share float64
 	up    netsim.Model // Rate is what it sends
-	down  float64      // bytes a second that it receives; 0: no bound
+	down  float64      // bytes a second that it receives (0 = no bound)
 
-	// In trace "day" a phone is there for a while and away for a while, by draws of these means; on 0: always there.
-	// One that trains only while it charges is there at night alone.
+	// In trace "day" a phone is there for a while and away for a while, for random times with these means (on 0 =
+	// always there). A phone that trains only while it charges is there only at night.
 	on, off time.Duration
 	night   bool
 }
@@ -51,9 +51,9 @@ const (
 // forever is after every simulation.
 const forever = time.Duration(math.MaxInt64)
 
-// presence is when one phone is there.
+// presence is when one phone is reachable.
 type presence struct {
-	device *device // nil: always
+	device *device // (nil = always)
 	key    rng.Key
 	draws  uint64
 	from   time.Duration // the window of now, or the next one: [from, to)

@@ -12,7 +12,7 @@ import (
 // Bytes are what all members of a simulation sent.
 type Bytes struct {
 	Shares int64 `json:"shares"` // by phones whose shares all left
-	Lost   int64 `json:"lost"`   // shares and sums of phones that went in between
+	Lost   int64 `json:"lost"`   // shares and sums of phones that left in between
 	Sums   int64 `json:"sums"`   // to phones
 	Frames int64 `json:"frames"` // headers, hellos and requests of phones, both ways
 	Sites  int64 `json:"sites"`  // between sites, everything
@@ -96,7 +96,7 @@ func (w *world) outcome(ctx context.Context) (*Outcome, error) {
 	return o, nil
 }
 
-// printOutcomes writes the outcomes beside each other.
+// printOutcomes writes the outcomes side by side.
 func printOutcomes(out io.Writer, r Result) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(name, format string, value func(o *Outcome) any) {

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// phone is one leaf. Its trainer runs in a goroutine of its own, which works only while the simulation waits for it.
+// phone is one leaf. Its trainer runs in a separate goroutine, which works only while the simulation waits for it.
 type phone struct {
 	number int
 	shard  *shard.Shard
@@ -32,7 +32,7 @@ type phone struct {
 	ended   chan error
 	outbox  []message
 
-	waits     int  // for the sums of this exchange; −1: it has not begun
+	waits     int  // for the sums of this exchange (−1 = it has not begun)
 	parts     bool // which are over neighbours: all sites have a part of them
 	scheduled bool // an event will wake it
 	done      bool
@@ -93,7 +93,7 @@ func (p *phone) ask(ctx context.Context, r sumsRequest) ([][]byte, error) {
 	}
 }
 
-// newPhone returns the phone of that number, whose kind is drawn.
+// newPhone returns the phone of that number, with a random kind.
 func newPhone(number int, s *shard.Shard, seed uint64, trace string) *phone {
 	key := rng.New(seed).FoldString("phone").Fold(uint64(number))
 	p := &phone{number: number, shard: s, key: key, waits: -1, device: &devices[0], active: -forever}

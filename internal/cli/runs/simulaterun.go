@@ -17,13 +17,13 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Time in a simulation is that of events: what nobody does takes none. Only the network and the phones' absence take
-// time; what processors compute is measured on this machine and not part of it.
+// Only events take time in a simulation; idle time is skipped. Only the network and the phones' absence take time; what
+// processors compute is measured on this machine and not part of it.
 
 // event is something that happens at some time.
 type event struct {
 	at  time.Duration
-	seq int // in the order in which they were made, where the time is the same
+	seq int // in the order in which they were made, if the time is the same
 	do  func() error
 }
 
@@ -51,7 +51,7 @@ type settings struct {
 	participation float64 // fraction of phones that take part
 	allRounds     bool
 	seed          uint64
-	links         *netsim.Model // of all sites and phones, in place of their own; nil: their own
+	links         *netsim.Model // of all sites and phones, instead of their own (nil = their own)
 }
 
 // world is a running simulation.
@@ -128,7 +128,7 @@ func simulate(ctx context.Context, c classmeans.Config, m members, s settings) (
 	return w.outcome(ctx)
 }
 
-// meet waits until every site has computed its part of the next sum, or has ended, and moves time on by what the sites'
+// meet waits until every site has computed its part of the next sum, or has ended, and advances time by what the sites'
 // messages took.
 func (w *world) meet() (over bool, err error) {
 	took := time.Duration(0)
@@ -266,7 +266,7 @@ func (w *world) hello(p *phone) (known time.Duration) {
 	for _, s := range w.sites {
 		if err := s.intake.Admit(context.Background(), p.token, binary.LittleEndian.AppendUint32(nil,
 			uint32(p.number))); err != nil {
-			panic(fmt.Sprintf("simulate: %v", err)) // there is room for all
+			panic(fmt.Sprintf("simulate: %v", err)) // there is space for all
 		}
 		_, there := p.send(w.now, helloLen)
 		known = max(known, w.answer(p, s, there, welcomeLen+p.told))

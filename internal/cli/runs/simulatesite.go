@@ -24,8 +24,8 @@ type site struct {
 	intake    *leaf.Intake
 	collector *leaf.Collector
 	trainer   *classmeans.Trainer
-	numbers   []int // of each sum, over neighbours of a row
-	widths    []int // the latter again; 0: a sum of all
+	numbers   []int // of each sum or, over neighbours, of a row
+	widths    []int // the same of a row over neighbours (0 = a sum of all)
 
 	closes  chan comm.Load // an exchange may close: what the site has needed of the network since the last one
 	release chan struct{}
@@ -76,7 +76,7 @@ func (s *site) until(ctx context.Context, _ int) error {
 	}
 }
 
-// start lets the site of that rank train, beside the others on net.
+// start lets the site of that rank train, with the others on net.
 func (s *site) start(ctx context.Context, w *world, m members, net *netsim.Network, rank int) error {
 	a := w.agreed
 	everybody := leaf.Rules{Cohorts: []gate.Cohort{{Name: "phones", Most: a.Most}}, Edges: m.edges,

@@ -167,8 +167,8 @@ func (t *taking) run(ctx context.Context) (err error) {
 func (t *taking) again(err error) bool {
 	var other *p2p.MemberMismatchError
 	if errors.As(err, &other) {
-		// A site that starts from a model and one that does not differ in this line only, as if one was killed between
-		// two writes of the journal. Any other line is another plan, which trying again does not change.
+		// A site that starts from a model and one that does not differ only in this line, as if one was killed between
+		// two writes of the journal. Any other difference is another plan, which another try does not change.
 		start := regexp.MustCompile(`(?m)^init:.*\n?`)
 		return other.Part == "partition" || other.Part == "plan" &&
 			start.ReplaceAllString(other.OurPlan, "") == start.ReplaceAllString(other.PeerPlan, "")

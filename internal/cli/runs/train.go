@@ -30,7 +30,7 @@ type job struct {
 	graphs.RunFile
 	init    *heddle.Initial // what training starts from (nil = random parameters)
 	ledger  gate.Ledger
-	planOut string // file for the settings by which the model was trained (empty = none)
+	planOut string // file for the settings that trained the model (empty = none)
 	out     cli.Output
 	resume  bool
 	ask     bool        // after each round
@@ -170,7 +170,7 @@ func (j *job) nameOut(first *trained) {
 	}
 }
 
-// settings are those of a run and of its data, as a settings file.
+// settings returns the settings of a run and of its data, as a settings file.
 func (j *job) settings(p heddle.Plan) ([]byte, error) {
 	setting, err := p.MarshalYAML()
 	if err != nil {
@@ -241,7 +241,7 @@ func (j *job) resumed(first *trained, state string, w *cli.Watch) error {
 func (j *job) stopped(ctx context.Context, err error, first *trained, state string) error {
 	held, finding := checkpoint.Find(state)
 	if finding == nil && len(held) == 0 {
-		err = errors.Join(err, os.RemoveAll(state)) // what is there says how to continue, and nothing can
+		err = errors.Join(err, os.RemoveAll(state)) // the record there describes how to continue, and nothing can
 	}
 	if ctx.Err() == nil {
 		now, _ := j.settings(first.plan)
