@@ -14,8 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// Record is one line of the audit log. Fields that say nothing are left out. Fields are only ever
-// added, at the end but for Prev.
+// Record is one line of the audit log. Empty fields are left out. Fields are only ever added, at the end except Prev.
 type Record struct {
 	Seq   uint64      `json:"seq"`            // 1, 2, 3, …
 	Time  string      `json:"time"`           // RFC 3339, UTC, milliseconds
@@ -29,7 +28,7 @@ type Record struct {
 
 	Door  string `json:"door,omitempty"`  // kind of traffic: halo, reduce, control
 	Bytes int64  `json:"bytes,omitempty"` // sent since the last record of this kind
-	Rows  int64  `json:"rows,omitempty"`  // of nodes, that left with them
+	Rows  int64  `json:"rows,omitempty"`  // of nodes, sent with them
 	Stage string `json:"stage,omitempty"` // encoder, layer 1, …
 	Round int    `json:"round,omitempty"` // rounds of the stage that were done
 

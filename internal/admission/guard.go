@@ -61,7 +61,7 @@ func (g *Guarded) Send(ctx context.Context, to int, head, body []byte) error {
 	return g.Transport.Send(ctx, to, head, body)
 }
 
-// lastWords is how many bytes are left for telling another member why this one ends the run. That one passes it on.
+// lastWords is how many bytes are left to report to another member why this one ends the run. That member passes it on.
 const lastWords = 1 << 10
 
 // take counts n bytes to send, after which the run may still send rest bytes.

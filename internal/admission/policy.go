@@ -30,7 +30,7 @@ type Policy struct {
 	Rows        []string `yaml:"rows"`           // float32, bf16, int8, int4 (none = all of them)
 	Categories  []string `yaml:"categories"`     // columns whose texts others may get (nil = any, empty = none)
 	MinTexts    int      `yaml:"min_text_count"` // nodes here that must have a text before others get it (0 = 10)
-	LeaveOneOut bool     `yaml:"leave_one_out"`  // rows of class means must not hold a node's own label
+	LeaveOneOut bool     `yaml:"leave_one_out"`  // rows of class means must not contain a node's own label
 
 	MaxLayers  int     `yaml:"max_layers"`     // (0 = no bound)
 	MaxHops    int     `yaml:"max_hops"`       // of a layer (0 = no bound)
@@ -110,7 +110,7 @@ const leastTexts = 10
 // TextCount returns how many nodes of this site must have a text before other sites get it.
 func (p Policy) TextCount() int { return cmp.Or(p.MinTexts, leastTexts) }
 
-// CheckTold refuses to tell other sites the texts of columns that the policy does not name.
+// CheckTold refuses to send other sites the texts of columns that the policy does not name.
 func (p Policy) CheckTold(columns []string) error {
 	var errs []error
 	for _, name := range columns {
@@ -249,14 +249,14 @@ type Plan struct {
 	Rounds       int     // of a layer, at most
 	Members      int     // how many take part
 	InSum        int     // members whose parts are added up before anybody sees them (1 = sums in the clear)
-	Labels       bool    // rows of class means may hold a node's own label
+	Labels       bool    // rows of class means may contain a node's own label
 	Epsilon      float64 // differential privacy of edges (0 = none)
 	Delta        float64
 	FiguresBy    string  // column by whose values test nodes are measured, with :CUTS or without (empty = none)
 	Numbers      float64 // sent per value that a node's row stores (0 = not known)
 }
 
-// leastFigures is over how many nodes figures of a site are at least that leave it.
+// leastFigures is the smallest number of nodes for figures that leave a site.
 const leastFigures = 20
 
 // usualInSum is the default of Policy.MinInSum: with two, each sees the other's part.
@@ -266,7 +266,7 @@ const usualInSum = 3
 func (p Policy) Check(plan Plan) error {
 	var errs []error
 	fault := func(rule, format string, args ...any) { errs = append(errs, refuse("policy."+rule, format, args...)) }
-	trained := plan.Method != classMeans // class means have rows of their own kind, which the other rules bound
+	trained := plan.Method != classMeans // rows of class means are bounded by the other rules
 	if trained && !p.allowsEncoder(plan.Encoder) {
 		fault("encoders", "the plan's encoder %s is none of %s", plan.Encoder, list(p.Encoders))
 	}

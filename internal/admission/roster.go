@@ -127,7 +127,7 @@ func (r Roster) Validate() error {
 }
 
 // CheckTexts returns all faults of m's name and addresses. A name has letters that no terminal obeys, and could not be
-// taken for a peer ID; an address is plain text that has one spelling. Whether it can be dialled is p2p's to say.
+// taken for a peer ID; an address is plain text that has one spelling. Package p2p decides whether it can be dialled.
 func (m Member) CheckTexts() error {
 	var errs []error
 	if !named(m.Name, nameLetters) {

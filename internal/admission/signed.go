@@ -13,9 +13,9 @@ import (
 
 // Signed is a document with the signatures under it: the content of a file.
 //
-// What is signed is "heddle " + kind + "\n" and the body as JSON without white space, its fields in
-// the order of the Go type. The file is indented JSON and has one form only: what parses encodes to
-// the same bytes, so whatever was changed in a file, it does not parse or a signature fails.
+// What is signed is "heddle " + kind + "\n" and the body as JSON without white space, its fields in the order of the Go
+// type. The file is indented JSON and has one form only: what parses encodes to the same bytes. So after any change in
+// a file it does not parse, or a signature fails.
 type Signed[T document] struct {
 	Kind       string      `json:"heddle"` // "roster 1", "approval 1": what the body is, and the version of its layout
 	Body       T           `json:"body"`
@@ -120,7 +120,7 @@ func (s *Signed[T]) Signers() []string {
 	return ids
 }
 
-// Encode returns the file. It fails where the document is not valid.
+// Encode returns the file. It fails if the document is not valid.
 func (s *Signed[T]) Encode() ([]byte, error) {
 	if err := s.Body.Validate(); err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (s *Signed[T]) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// parseDocument reads a file. It takes exactly what Encode writes, and only where every signature
-// is right; whether the signers may sign is not asked here.
+// parseDocument reads a file. It takes exactly what Encode writes, and only if every signature is right. It does not
+// check whether the signers may sign.
 func parseDocument[T document](file []byte) (*Signed[T], error) {
 	var s Signed[T]
 	want := s.Body.kind()

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
-// found checks the first version of a roster: a quorum of its own administrators has signed it.
+// found checks the first version of a roster: a quorum of the administrators that it lists has signed it.
 func found(first *Signed[Roster], now time.Time) error {
 	if first.Body.Serial != 1 {
 		return refuse("roster.serial", "serial %d is not the first of %s", first.Body.Serial, first.Body.Federation)
@@ -142,7 +142,7 @@ func (t Trusted) Update(next *Signed[Roster], fingerprint string, now time.Time)
 		if next.Body.Serial == 1 {
 			err = found(next, now)
 		} else {
-			err = nil // signed by a quorum of a version that is not known here: the fingerprint alone vouches for it
+			err = nil // signed by a quorum of a version that is not known here: only the fingerprint vouches for it
 		}
 	case err == nil:
 		err = Accept(held, next, now)
@@ -156,7 +156,7 @@ func (t Trusted) Update(next *Signed[Roster], fingerprint string, now time.Time)
 	return WriteFile(string(t), next)
 }
 
-// leastDigits of a fingerprint are as hard to hit as an Ed25519 key is to guess: 128 bits.
+// leastDigits of a fingerprint are as hard to match as an Ed25519 key is to guess: 128 bits.
 const leastDigits = 32
 
 func vouched(r Roster, told string) error {

@@ -38,15 +38,15 @@ type Config struct {
 	Tables *Tables           // of the site of this rank
 	Sums   comm.Reducer      // adds up counts and sums of columns (nil = the group does, in the clear)
 	Phase  func(name string) // called as each phase begins, for people; may be nil
-	// Asked is called for each other site, before it is answered, with how many names it asked for
-	// as nodes of this one and how many of them are none: many of those are a mistake, or a site
-	// that tries names. May be nil. An error is a refusal.
+	// Asked is called for each other site, before it is answered, with how many names it requested as nodes of this one
+	// and how many do not exist. Many of these are a mistake, or a site that tries names. May be nil. An error is a
+	// refusal.
 	Asked func(site string, names, unknown int) error
 }
 
-// Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one), and what
-// this site's tables became. If a site cannot go on, all return an error: its own the fault, with file and
-// line, the others its name.
+// Shard returns this site's shard, without a fingerprint yet (shard.WriteOwn gives it one), and what this site's tables
+// became. If a site cannot go on, all return an error: this site's has the fault with file and line, the others' have
+// its name.
 func Shard(ctx context.Context, g *comm.Group, c Config) (*shard.Shard, *table.Facts, error) {
 	m := &meeting{ctx: ctx, g: g, c: c}
 	s, err := m.run()
@@ -147,8 +147,8 @@ func (m *meeting) tell(what string, b []byte, limit int) ([][]byte, error) {
 	return in, err
 }
 
-// settle returns err, or, where another site had one, an error that names that site: what the fault
-// was is for its own people to read, as it may name their files and nodes.
+// settle returns err or, if another site had one, an error that names that site. The fault itself may name files and
+// nodes of that site, so only the people there read it.
 func (m *meeting) settle(err error) error {
 	mark := []byte{0}
 	if err != nil {

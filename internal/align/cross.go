@@ -17,14 +17,14 @@ import (
 type ends struct {
 	here, there []int32
 	weight      []float32
-	kind        []int32   // relation as it ends here, of relations and the reverse of each; nil = edges have no types
+	kind        []int32   // relation towards the node here, or its reverse (nil = edges have no types)
 	x           []float32 // row of columns of each
 }
 
-// otherwise answers a name that a node has in another spelling; -1 one that no node has.
+// otherwise answers a name that a node has in another spelling, -1 a name that no node has.
 const otherwise = -2
 
-// cross returns the edges to every other site that this one or the other lists.
+// cross returns the edges to each other site that this site or that one lists.
 func (m *meeting) cross(edges *siteEdges) ([]ends, error) {
 	asked := make([][]byte, len(m.c.Sites))
 	for site, x := range edges.cross {
@@ -172,8 +172,8 @@ func (e *ends) add(here, there int32, weight float32) {
 	e.here, e.there, e.weight = append(e.here, here), append(e.there, there), append(e.weight, weight)
 }
 
-// encode writes the edges for the other site: its node, the node here, the weight, where edges
-// have types or directions the relation as it ends there, and the columns, of four bytes each.
+// encode writes the edges for the other site: its node, the node here, the weight and the columns, of four bytes each.
+// If edges have types or directions, the relation in its direction there follows the weight.
 func (e *ends) encode(by *dataset.Encoding) (b []byte) {
 	wide := by.EdgeWidth()
 	for k := range e.here {

@@ -36,7 +36,7 @@ type mark struct {
 	Asked    bool // the user asks for these categories
 	DayFirst bool // dates can be read so
 	MonFirst bool
-	Unclear  bool `json:",omitempty"` // both, and they are other dates then
+	Unclear  bool `json:",omitempty"` // both, and the two readings give different dates
 }
 
 // schema returns what the other sites need to know.
@@ -112,7 +112,7 @@ func (s *columnSchema) valid() error {
 	return nil
 }
 
-// told is what a site sends of columns: no text that fewer nodes than least have.
+// told returns what a site sends about columns: no text that fewer than `least` nodes have.
 func told(found []dataset.ColumnProfile, least int) (s columnSchema) {
 	s.few = map[string]int{}
 	for _, p := range found {
@@ -156,7 +156,7 @@ type Sent struct {
 	Names   map[string]int // nodes of each other site whose names it gets
 }
 
-// Told lists the columns whose texts are sent.
+// Told lists the columns with texts that are sent.
 func (s *Sent) Told() (columns []string) {
 	for _, t := range s.Texts {
 		if !t.Name && len(t.Sent) > 0 {
@@ -366,9 +366,9 @@ func writes(site, name string, s columnSchema) string {
 	return fmt.Sprintf(" (%s has %.40q)", site, other)
 }
 
-// agreeColumn decides what becomes of one column, whose place at each site place has. A site where
-// it is empty has no say; texts that mostly differ at every site are ignored, and so are more
-// categories than table.Usual, unless a user asks for them.
+// agreeColumn decides what becomes of one column, whose place at each site place has. A site with no value in it has no
+// say. Texts that mostly differ at every site are ignored, and so are more categories than table.Usual, unless a user
+// asks for them.
 func agreeColumn(name string, sites []string, schemas []columnSchema, place []map[string]int) (table.Column, error) {
 	out, by, values := table.Column{Name: name}, -1, map[string]int{} // sites that have each
 	sparse, many, asked, unclear := true, -1, -1, -1                  // and a site of each kind
@@ -431,8 +431,8 @@ func agreeColumn(name string, sites []string, schemas []columnSchema, place []ma
 	return out, nil
 }
 
-// agreeValues decides what becomes of a column of categories; many and asked are sites with
-// too many and with a user who asks for all of them, −1: none.
+// agreeValues decides what becomes of a column of categories; many and asked are sites with too many and with a user
+// who asks for all of them (−1 = none).
 func agreeValues(out table.Column, values map[string]int, sparse bool, many, asked int, sites []string,
 	schemas []columnSchema, place []map[string]int) (table.Column, error) {
 	out.Missing = false

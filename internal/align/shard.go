@@ -51,7 +51,7 @@ func (m *meeting) shard(edges *siteEdges, cross []ends, table *edgeRows) (*shard
 		rows := table.of(q, len(x.here))
 		for k := range x.here {
 			if x.begins(k, e) {
-				continue // it ends there, and is only in the other site's shard
+				continue // it ends at the other site, and only that site's shard has it
 			}
 			place, _ := slices.BinarySearch(halo, x.there[k])
 			from, row := int32(len(s.Global)+place), int32(-1)
@@ -139,7 +139,7 @@ func (m *meeting) numberRows(edges *siteEdges, cross []ends) (*edgeRows, error) 
 		return nil, nil
 	}
 	total := len(edges.src)
-	begin := make([]int, len(cross)) // of the edges with each later site, among those that are this site's to number
+	begin := make([]int, len(cross)) // of the edges with each later site, among the edges that this site numbers
 	for q := rank + 1; q < len(cross); q++ {
 		begin[q] = total
 		total += len(cross[q].here)

@@ -16,15 +16,15 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// SiteConfig lists one site's tables of a graph that several sites hold together without
-// pooling it. The tables of nodes have the site's own nodes only. An edge to a node of another site
-// has that site's name in a column; where both sites list it, it counts once.
+// SiteConfig lists one site's tables of a graph that several sites hold together without pooling it. The tables of
+// nodes have the site's own nodes only. An edge to a node of another site has that site's name in a column; if both
+// sites list it, it counts once.
 type SiteConfig struct {
 	dataset.ImportConfig
 	// NodeTables and EdgeTables are tables of several types, as in typed.Config, instead of Nodes and
 	// Edges; a column is then COLUMN or TABLE.COLUMN. A site may lack the table of a type that others have.
 	NodeTables, EdgeTables []string
-	Sites                  []string // names of all: one that means missing elsewhere is one here
+	Sites                  []string // names of all sites; in a column of sites, none of them means "missing"
 	Here                   string   // this site's name; where a nodes' table has a column Site, each of its cells
 	// column of the edges with the site of the source, if empty Here ("" = all are here)
 	SourceSite string
@@ -58,13 +58,13 @@ type Tables struct {
 	edges []edgeTable      // one at most, or one of each relation that this site has
 	names *typed.Encodings // types and relations
 	like  *typed.Encodings // the encoding of a model that these tables are read by (nil = the sites agree on one)
-	named map[string]int   // nodes of each other site whose names it gets
+	named map[string]int   // nodes of each other site, whose names that site gets
 }
 
 // nodeTable is a table of nodes.
 type nodeTable struct {
 	dataset.ImportConfig
-	kind    string           // type of the nodes; "": nodes have no types
+	kind    string           // type of the nodes (empty = nodes have no types)
 	profile *dataset.Profile // nil = read like other tables
 }
 
@@ -146,7 +146,7 @@ func (n *nodeTable) open() (err error) {
 	return err
 }
 
-// alone returns what this site's tables would become without the others.
+// alone returns what this site's tables would become without the other sites' tables.
 func (t *Tables) alone() *typed.Encodings {
 	if t.like != nil {
 		return nil
@@ -394,8 +394,8 @@ const (
 	skipped = -2 // one may be among the rows that were skipped
 )
 
-// ends returns the numbers of the ends of an edge at this site, and which of the two is at another site (foreign),
-// with that site's name. sites are the columns of the ends' sites; −1: none.
+// ends returns the numbers of the ends of an edge at this site, and which of the two is at another site (foreign), with
+// that site's name. sites are the columns of the ends' sites (−1 = none).
 func (of *Tables) ends(t *table.Table, c *edgeTable, row *dataset.EdgeRow, sites [2]int, ends *[2]end) (
 	found [2]int32, other string, foreign int, err error) {
 	foreign = inside
@@ -478,7 +478,7 @@ func (of *Tables) readEdges(c *edgeTable, e *dataset.Encoding, ends [2]end, own 
 			name := ends[foreign].prefix + table.Whole(row.Cells[row.Ends[foreign]])
 			end[foreign] = out.name(place, other, name, where{c.Edges, t.Unit, row.Line})
 		}
-		if e.Directed == dataset.OutOf { // then messages go the other way
+		if e.Directed == dataset.OutOf { // messages then go in the other direction
 			end[0], end[1] = end[1], end[0]
 			if foreign >= 0 {
 				foreign = 1 - foreign

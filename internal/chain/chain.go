@@ -1,5 +1,5 @@
-// Package chain keeps files that only grow. Each line names the hash of the line before: written lines cannot be
-// changed, and none taken from the end, without being noticed.
+// Package chain keeps files that only grow. Each line has the hash of the line before, so that a change of written
+// lines, or a loss at the end, is noticed.
 package chain
 
 import (
@@ -32,7 +32,7 @@ type Parse func(line []byte) (seq uint64, before string, err error)
 // Head is the end of a file: how many lines it has, and the hash of the last one. Kept
 // elsewhere (on paper, in another system), it shows later whether what was there then is unchanged.
 type Head struct {
-	Seq  uint64
+	Seq  uint64 // number of lines
 	Hash string // 64 hexadecimal digits
 }
 
@@ -166,9 +166,9 @@ func begin(on disk.FS, path string) error {
 	return disk.WriteFile(on, path, 0o600, nil)
 }
 
-// tail returns the head of the chain in f from its last line, the hash that the line gives for the one
-// before it, and the bytes behind the last complete line. A line behind the one that was noted, of
-// which power failed to leave some sectors, is among those bytes.
+// tail returns the head of the chain in f from its last line, the hash that this line has of the line before it, and
+// the bytes behind the last complete line. If a power cut left some sectors of a line behind the noted one unwritten,
+// that line is among those bytes.
 func tail(f disk.File, noted Head, parse Parse) (last Head, before string, torn []byte, err error) {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// nodesFor returns the number of a site's nodes on which its own attacks train a model within limit. Larger sites use a
-// sample of that many, evenly.
+// nodesFor returns the number of a site's nodes with which its own attacks can train a model within limit. Larger sites
+// use a sample of that many, evenly.
 func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()), 1000), 5000) }
 
 // Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns

@@ -51,9 +51,9 @@ type Line struct {
 	What        string
 	Kind        train.Content
 	Format      string // of the numbers
-	Times       int64
-	Least, Most int64 // numbers each time: of a node, or of a sum, including its whole numbers
-	Sum         int64 // numbers over all times
+	Times       int64  // how often it is sent, at most
+	Least, Most int64  // numbers each time: of a node, or of a sum, including its whole numbers
+	Sum         int64  // numbers over all times
 }
 
 // Of(p, own) returns what the site that owns own sends in a run by p, or all faults of p for these data.
@@ -155,7 +155,7 @@ func (d *Disclosure) countAll(own *shard.Shard) {
 	slices.Sort(d.Stored)
 }
 
-// stored returns how many values row i stores: of a dense row those that are not 0.
+// stored returns how many values row i stores; for a dense row, the values other than 0.
 func stored(x graph.Features, i int) (n int) {
 	if x.Sparse != nil {
 		_, val := x.Sparse.Row(i)
@@ -218,7 +218,7 @@ func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	return int64(len(cut.Links)) * own.Nodes / int64(own.Owned), nil
 }
 
-// merged returns the lines of both: of those in both the larger numbers.
+// merged returns the lines of both; a line in both has the larger numbers.
 func merged(a, b []Line) []Line {
 	a = slices.Clone(a)
 	for _, m := range b {

@@ -83,7 +83,7 @@ func (OS) SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// WriteFile makes path hold data, as Replace does.
+// WriteFile makes data the content of path, as Replace does.
 func WriteFile(on FS, path string, perm fs.FileMode, data []byte) error {
 	return Replace(on, path, perm, func(f File) error {
 		_, err := f.Write(data)
@@ -91,8 +91,8 @@ func WriteFile(on FS, path string, perm fs.FileMode, data []byte) error {
 	})
 }
 
-// WriteStream makes path, which only its owner may read (mode 0600), hold what write writes, as
-// Replace does. The writer is buffered.
+// WriteStream makes what write writes the content of path, which only its owner may read (mode 0600), as Replace does.
+// The writer is buffered.
 func WriteStream(on FS, path string, write func(io.Writer) error) error {
 	return Replace(on, path, 0o600, func(f File) error {
 		w := bufio.NewWriterSize(f, 1<<18)

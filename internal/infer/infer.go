@@ -58,7 +58,7 @@ type Answer struct {
 type run struct {
 	Config
 	ctx     context.Context
-	whole   bool // one graph at hand: no row is weighed by its owner first
+	whole   bool // the whole graph is here: no row is weighed by its owner first
 	model   *nn.Model
 	shard   *shard.Shard // with the split used in training
 	view    train.GraphView
@@ -223,7 +223,7 @@ func (p *run) learnSplit() (err error) {
 		p.Draw); err != nil {
 		return err
 	}
-	p.labels.Units = p.model.Spec.Units // labels are in the units of the model, whoever trained it
+	p.labels.Units = p.model.Spec.Units // labels are in the units of the model, whichever peer trained it
 	p.shard = p.labels.HoldOut(p.shard)
 	p.sender = train.NewSender(p.group, p.shard, p.Rows)
 	return nil

@@ -218,7 +218,7 @@ func (p *run) byPhases(k int, x graph.Features) (mat.Dense, error) {
 	near, far := (*graph.CSR)(nil), (*graph.CSR)(nil)
 	if s.Parts == 1 {
 		near = v.Edges(l)
-	} else { // a view of its own, so that only the two parts stay in memory
+	} else { // a separate view, so that only the two parts stay in memory
 		near, far = p.cutEdges(train.NewGraphView(v.Adj, v.Typed, v.Degree).Edges(l))
 	}
 	h := mat.New(s.Owned, l.Spec.Out)

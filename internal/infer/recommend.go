@@ -72,7 +72,7 @@ func Recommend(ctx context.Context, m *nn.Model, g *graph.Graph, nodes []int32, 
 type knownLinks struct {
 	of   [2]*graph.CSR // in the relation's direction and against it
 	kind []uint8       // of the nodes, or nil if they have no types
-	ends [][]bool      // [T][T] whether links join the types
+	ends [][]bool      // [T][T] whether links connect nodes of these types
 }
 
 // linksOf returns the links of g under a relation, which is empty if edges have no types.

@@ -20,10 +20,10 @@ type Collector struct {
 	inner  comm.Reducer // sums what the sites have
 	intake *Intake      // nil at a site that collects no shares
 	until  func(ctx context.Context, exchange int) error
-	border *border // nil = there are no edges between members, or this site collects no shares
+	border *border // (nil = there are no edges between members, or this site collects no shares)
 
 	journal *Journal // nil = none
-	next    int      // exchange that the run comes to next: what is kept of it, it goes through again
+	next    int      // next exchange of the run; those that are kept are replayed
 
 	mu      sync.Mutex
 	sums    []exchange
@@ -64,8 +64,9 @@ func NewCollector(
 // a share when they close the exchange. They are exact sums of what each member rounded to Step. Limits are not
 // checked: nobody sees what one leaf sends.
 //
-// The M sites send 16·len·(M−1) bytes by Reduce where inner is a Group, for len numbers of Update and Counts,
-// and by Control next to Meta a tag of 8 bytes for each share that a collecting site has, to each other one.
+// The M sites send 16·len·(M−1) bytes by Reduce if inner is a Group, for len numbers of Update and Counts. By Control
+// they send, in addition to Meta, a tag of 8 bytes for each share that a collecting site has, to each other collecting
+// site.
 func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, error) {
 	if e, is := s.replayed(); is {
 		if e.width > 0 {
@@ -107,8 +108,8 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 	return comm.Reduced{Meta: said.Meta}, unpack(x, c)
 }
 
-// collect closes the next exchange, in which a leaf's share has that many numbers, and returns the leaves of which
-// every collecting site has one.
+// collect closes the next exchange, in which a leaf's share has n numbers, and returns the leaves whose shares every
+// collecting site has.
 func (s *Collector) collect(ctx context.Context,
 	numbers func(Token) int) (shares map[uint64]share, list []uint64, err error) {
 	out := make([][]byte, s.group.Size())
@@ -184,7 +185,7 @@ func (s *Collector) publishKept(e exchange) {
 	s.change()
 }
 
-// change tells who waits that something has changed. s.mu is locked.
+// change wakes the callers that wait for a change. s.mu is locked.
 func (s *Collector) change() {
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -217,7 +218,7 @@ func (s *Collector) Behind() (n int) {
 	return n
 }
 
-// due returns after how many exchanges a leaf needs this site no more. s.mu is locked.
+// due returns the number of exchanges after which a leaf no longer needs this site. s.mu is locked.
 func (s *Collector) due(t Token) int {
 	n := len(s.sums)
 	if t.First(s.agreed.Sites) != s.group.Rank() {

@@ -84,7 +84,7 @@ func (l *Contributor) send(ctx context.Context, k int, c *comm.Contribution) err
 // mostSites is how many sites a leaf makes space for in a sum.
 const mostSites = 1 << 12
 
-// fetch asks the leaf's first site for an exchange, and the others where that one cannot be reached.
+// fetch asks the leaf's first site for an exchange, and the others if that one cannot be reached.
 func (l *Contributor) fetch(ctx context.Context, k int) ([]byte, error) {
 	var errs []error
 	m := l.Agreement.Sites

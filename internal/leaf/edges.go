@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// CrossEdges are those between nodes of different members, leaves or collecting sites. The collecting sites have them,
-// all the same; a leaf has none, and receives how many its own nodes have.
+// CrossEdges are the edges between nodes of different members: leaves or collecting sites. All collecting sites have
+// the same ones. A leaf has none, and receives how many its own nodes have.
 type CrossEdges struct {
 	names []string // of nodes, ascending
 	index map[string]int32
@@ -72,7 +72,7 @@ func (e *CrossEdges) digest() []byte {
 // border is what one site knows of the edges of a run.
 type border struct {
 	*CrossEdges
-	owner []int32 // by node: the site that has it; −1: a leaf
+	owner []int32 // by node: the site that has it (−1 = a leaf)
 	own   []int32 // nodes of this site
 	edge  shard.BorderNodes
 }
@@ -100,9 +100,9 @@ func (e *CrossEdges) find(ids []string) (nodes []int32, b shard.BorderNodes) {
 
 func (e *CrossEdges) degree(node int32) int { return int(e.adj.RowPtr[node+1] - e.adj.RowPtr[node]) }
 
-// Bind lets the collecting sites know which nodes each of them has, by their names, before the first sum. All
-// sites of the group call it where the agreement has edges; a site that collects no shares has none. An error names the
-// site whose edges differ, or that has a node of another.
+// Bind lets the collecting sites know which nodes each of them has, by their names, before the first sum. All sites of
+// the group call it if the agreement has edges; a site that collects no shares has none. An error names the site whose
+// edges differ, or that has a node of another.
 func (s *Collector) Bind(ctx context.Context, ids []string) error {
 	out := make([][]byte, s.group.Size())
 	if s.intake != nil {
@@ -131,7 +131,7 @@ func (s *Collector) Bind(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// take notes the nodes that site q says it has.
+// take notes the nodes that site q reports.
 func (b *border) take(q int32, said []byte) error {
 	if len(said) < sha256.Size || len(said)%4 != 0 {
 		return fmt.Errorf("a site's list of its nodes must have at least %d bytes (got %d)", sha256.Size, len(said))
@@ -152,8 +152,8 @@ func (b *border) take(q int32, said []byte) error {
 	return nil
 }
 
-// described is what a leaf is told of its nodes that have edges: the number of edges, 4 bytes, length of the name, 2,
-// and the name of each.
+// described is what a leaf receives about each of its nodes that have edges: the number of edges (4 bytes), the length
+// of the name (2 bytes) and the name.
 func (b *border) described(nodes []int32) (text []byte) {
 	for _, i := range nodes {
 		text = binary.LittleEndian.AppendUint32(text, uint32(b.degree(i)))

@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Journal keeps what a site publishes, by name, for its next session: what each sum was. No sum is taken twice, as the
-// difference of two over nearly the same leaves would tell of those in which they differ; a site that was restarted
-// goes through the sums that are kept, as a leaf does, and on from there.
+// Journal keeps what a site publishes, by name, for its next session: what each sum was. No sum is taken twice: the
+// difference of two sums over nearly the same leaves would reveal the numbers of the few leaves in only one. A site
+// that was restarted first replays the sums that are kept, as a leaf does.
 type Journal struct {
 	Keep func(name string, b []byte) error     // durably
 	Kept func(name string) (b []byte, _ error) // nil = nothing
@@ -165,7 +165,7 @@ func (s *Collector) replayed() (exchange, bool) {
 	return s.sums[s.next-1], true
 }
 
-// reopened returns the sums over neighbours of own nodes that e has, of rows like those of x.
+// reopened returns e's sums over the neighbours of own nodes, as rows of x's shape.
 func (e exchange) reopened(id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	if e.width != x.Cols {
 		return mat.Dense{}, fmt.Errorf("%v: the sums over neighbours that are kept must have %d columns "+

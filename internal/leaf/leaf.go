@@ -2,17 +2,17 @@
 // peer of the sites. It has its own rows and no edge to others' nodes, comes and goes as it likes,
 // and deals only with the sites.
 //
-// In each sum a leaf sends one message of additive shares to m ≥ 2 sites: its numbers less the streams
-// of m−1 seeds to one of them, a seed of 32 bytes to each of the others. All numbers are integers
-// modulo 2⁶⁴, so that a share by itself is uniformly random. When a sum closes, the sites agree on the
-// leaves with a share at all m, add up the shares of these, add that to their own numbers, and
-// sum these as ever: in the clear, or under masks (privacy/secagg). Who dropped out is not in the
-// list and costs nothing (Corrigan-Gibbs and Boneh, Prio, NSDI 2017, §3, without its proofs). Then a
-// leaf may fetch the sums, from which it computes what comes next as the sites do.
+// In each sum a leaf sends one message of additive shares to each of m ≥ 2 sites. One site gets its numbers less the
+// streams of m−1 seeds, each of the others a seed of 32 bytes. All numbers are integers modulo 2⁶⁴, so that a share by
+// itself is uniformly random. When a sum closes, the sites agree on the leaves with a share at all m, and add up the
+// shares of these. They add that to their own numbers, and sum these as always: in the clear, or under masks
+// (privacy/secagg). A leaf that dropped out is not in the list and costs nothing (Corrigan-Gibbs and Boneh, Prio, NSDI
+// 2017, §3, without its proofs). Then a leaf may fetch the sums, from which it computes what comes next as the sites
+// do.
 //
-// One honest site of the m keeps what a single leaf sends from all others. What the sites learn is who
-// sent, and the sum. Nobody checks what a leaf sends but the leaf: what one can do to the sums is
-// bounded by who is admitted (Rules), not by its numbers.
+// One honest site among the m is enough to hide a single leaf's numbers from all others. The sites learn who sent, and
+// the sum. Nobody checks what a leaf sends but the leaf: only the choice of admitted leaves (Rules) bounds what one can
+// do to the sums, not its numbers.
 package leaf
 
 import (
@@ -54,14 +54,14 @@ func (a Agreement) Validate() error {
 // MostLeaves bounds the leaves of a run: every sum of their numbers must fit.
 const MostLeaves = 1 << 22
 
-// mostNumbers bounds the numbers of a sum, and so what a leaf can make a site hold.
+// mostNumbers bounds the numbers of a sum, and so the memory that a leaf can make a site use.
 const mostNumbers = 1 << 20
 
 // Step is the grid of a sum: each member rounds its numbers to multiples of it, half to even, and their
 // sum is exact in any order.
 const Step = 0x1p-32
 
-// Token names a leaf within a run. A leaf draws it, and may draw another for the next run.
+// Token names a leaf within a run. A leaf makes a random one, and may make another for the next run.
 type Token [16]byte
 
 // First is which of m sites gets the leaf's numbers, and is asked for sums; the others get seeds.

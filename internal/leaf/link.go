@@ -28,7 +28,7 @@ const (
 	give               // a share
 	ask                // exchange, 4 bytes
 	sums               // as Collector.Sums has them
-	// after welcome, where the agreement has edges: the leaf's nodes, as border.described has them
+	// after welcome, if the agreement has edges: the leaf's nodes, as border.described has them
 	description
 )
 
@@ -90,7 +90,7 @@ type TransportUplink struct {
 }
 
 // Dial asks each of the collecting sites to admit a leaf, which shows them its evidence. The error names who did not.
-// Where the agreement has edges it returns which of the leaf's nodes, whose names ids has, the sites know to have some.
+// If the agreement has edges, it returns which of the leaf's nodes, named by ids, have some according to the sites.
 func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evidence []byte,
 	ids []string) (*TransportUplink, shard.BorderNodes, error) {
 	var known shard.BorderNodes
@@ -175,8 +175,8 @@ func (l *TransportUplink) answer(ctx context.Context, site int) ([]byte, error) 
 // errSuperseded is why a leaf that has connected again is heard no more over its last connection.
 var errSuperseded = errors.New("the leaf has connected again")
 
-// connects returns what takes the shares of a leaf that has connected: those of its last connection are late from now
-// on, and do not replace newer ones.
+// connects returns the function that takes the shares of a leaf that has connected. Shares of its last connection are
+// late from now on, and do not replace newer ones.
 func (s *Collector) connects(t Token) (accept func(share []byte) error) {
 	this := new(byte)
 	s.serving.Lock()

@@ -13,9 +13,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Sums over neighbours are their own exchange. A leaf sends shares of the rows of its nodes. They are additive,
-// so each site adds up those of a node's neighbours by itself, and what all sites have of a node, added up, is the sum
-// of its neighbours' rows: the member that has the node gets it from each of them, and nobody else learns it.
+// Sums over neighbours are their own exchange. A leaf sends shares of the rows of its nodes. They are additive: each
+// site adds up the shares of a node's neighbours, and the total over all sites is the sum of these neighbours' rows.
+// The member that has the node gets it from each site, and nobody else learns it.
 
 // row returns what this site has of the sum for a node.
 func (e exchange) row(node int32) []byte {
@@ -113,7 +113,7 @@ func (b *border) spread(e exchange, nodes []int32, rows []byte) {
 	}
 }
 
-// opened returns the numbers of x as rows like those of x.
+// opened returns the numbers of x as rows of x's shape.
 func opened(sum comm.Integers, like mat.Dense) (mat.Dense, error) {
 	out := mat.New(like.Rows, like.Cols)
 	return out, unpack(sum, &comm.Contribution{Update: out.Data})
@@ -122,8 +122,7 @@ func opened(sum comm.Integers, like mat.Dense) (mat.Dense, error) {
 // Boundary returns this leaf's nodes that have edges to nodes of other members.
 func (l *Contributor) Boundary() shard.BorderNodes { return l.Known }
 
-// Gather is Collector.Gather at a leaf. What the sums lack is of leaves that were not there in time, as this one may
-// be.
+// Gather is Collector.Gather at a leaf. The sums lack leaves that were not there in time, as this one may be.
 func (l *Contributor) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	k := l.next
 	if k >= l.open {

@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/gate"
 )
 
-// Rules say whom a site admits. A leaf is admitted as one of a cohort, not by its name: no roster lists it.
+// Rules set whom a site admits. A leaf is admitted as one of a cohort, not by its name: no roster lists it.
 type Rules struct {
 	Cohorts []gate.Cohort
 	Attest  func(ctx context.Context, phone [16]byte, evidence []byte) (gate.Admission, error)

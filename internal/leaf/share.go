@@ -78,8 +78,8 @@ func parseShare(b []byte) (s share, err error) {
 	return s, nil
 }
 
-// tag names a leaf's attempt in the lists that sites compare: shares that do not belong together, or that sites take
-// for those of other nodes, have two.
+// tag names a leaf's attempt in the lists that sites compare: shares that do not belong together, or that sites
+// attribute to different nodes, have two.
 func (s share) tag(nodes []int32) uint64 {
 	text := append(s.token[:len(s.token):len(s.token)], s.attempt[:]...)
 	for _, i := range nodes {

@@ -24,7 +24,7 @@ import (
 // Phones are what the members of a run agree on about phones, which send shares of their part of each sum.
 type Phones struct {
 	leaf.Agreement
-	Addresses [][]string    // at which members collect shares, by rank; none: that member collects none
+	Addresses [][]string    // at which members collect shares, by rank (none = that member collects none)
 	Quorum    int           // phones whose shares close a sum
 	Wait      time.Duration // for them at most
 }
@@ -102,7 +102,7 @@ func (c *phoneSums) Reduce(ctx context.Context, part *comm.Contribution) (comm.R
 	return r, err
 }
 
-// Gather adds up rows over neighbours likewise.
+// Gather adds up rows over neighbours, and informs phones in the same way.
 func (c *phoneSums) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense) (mat.Dense, error) {
 	sums, err := c.Collector.Gather(ctx, id, x)
 	if err != nil {
@@ -190,7 +190,7 @@ func (c *phoneSums) end(ctx context.Context, run error) error {
 
 // phone is a phone's way to the sites.
 type phone struct {
-	// the present connection; each begins with the first sum: whether the sites went on it cannot know
+	// the present connection; each begins with the first sum, since a phone cannot know whether the sites went on
 	*leaf.TransportUplink
 	Site
 	terms Terms
@@ -241,7 +241,7 @@ func (s *Session) Shared() int64 { return s.phone.sent.Load() }
 
 // meet connects the phone to the sites, and returns the transport of a group of one.
 func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
-	id, err := identity.New() // another one each time: a key that stays would tie the runs of a phone together
+	id, err := identity.New() // another one each time: a permanent key would link the runs of a phone
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (p *phone) meet(ctx context.Context) (_ comm.Transport, err error) {
 	return alone{netsim.New(1, netsim.Config{}).Transport(0), sites}, nil
 }
 
-// alone is the transport of a group of one, which ends with the connection to the sites.
+// alone is a transport for a group of one, which ends with the connection to the sites.
 type alone struct {
 	comm.Transport
 	sites comm.Transport

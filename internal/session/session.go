@@ -25,7 +25,7 @@ type Usage struct {
 	Trips    int64         // messages that followed one another (comm.Group.Waits)
 	Messages int64         // sent, each to one other peer
 	Sent     comm.Counts
-	Wire     int64 // bytes sent as the network carried them
+	Wire     int64 // bytes sent, as the network carried them
 }
 
 // Training is what a Session runs: a train.Method, and what comes before and after it.
@@ -45,7 +45,7 @@ type Session struct {
 	Progress time.Duration // without any frame ends a connection (0 = never)
 	Wait     time.Duration // for the others at first
 	Rejoin   time.Duration // for failed peers (0 = a failure ends the run)
-	More     bool          // another run follows: there the others are, when all have this one's model
+	More     bool          // another run follows, in which this peer meets the others when all have this one's model
 
 	Final func(*train.Trained, Usage) error // the model is final, and others may still need this peer; may be nil
 
@@ -75,14 +75,14 @@ type Session struct {
 }
 
 const (
-	leaveTime = 3 * time.Second  // how long a peer that needs nothing more looks for others, which may wait for it
+	leaveTime = 3 * time.Second  // how long a peer that needs nothing more looks for others that may wait for it
 	mostPause = 30 * time.Second // how long a phone sleeps at most before it tries to reach the sites again
 )
 
 // Run trains until the model is final and all members have it. It calls do before it meets the others and over each
-// connection, as train.Method describes. If a peer fails, and there are checkpoints, this one meets the others again;
-// without one round in all the time that a failed peer is waited for, it gives up, or ends with the model that it has.
-// What one member refuses ends the run of all.
+// connection, as train.Method describes. If a peer fails, and there are checkpoints, this one meets the others again.
+// If no round is done in all the time that a failed peer is waited for, it gives up, or ends with the model that it
+// has. If one member refuses, the run ends for all.
 func (s *Session) Run(ctx context.Context, do Training) (*train.Trained, Usage, error) {
 	s.moved, s.OnEvent = time.Now(), s.Note
 	err := s.readUsage()

@@ -145,7 +145,7 @@ func (s Site) Attend(ctx context.Context, t Terms, do func(context.Context, *Ses
 	return p2p.Explained(at.naming(err))
 }
 
-// errNoMember is why a site ends that the roster does not list any more.
+// errNoMember ends a site that the roster no longer lists.
 var errNoMember = errors.New("the roster does not list this site any more")
 
 // unmet reports whether err is a fault at home before this site met the others, which would wait for it.

@@ -30,7 +30,8 @@ func watchWaits(t comm.Transport, size int, event func(train.Event)) comm.Transp
 	}
 	go func() {
 		defer close(w.ended)
-		// A change is noticed at most a quarter late. No timer for each call: frames are far more frequent than ticks.
+		// A change is noticed at most a quarter late. There is no timer for each call, since frames are far more
+		// frequent than ticks.
 		tick := time.NewTicker(train.WaitNoted / 4)
 		defer tick.Stop()
 		var said []int

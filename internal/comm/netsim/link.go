@@ -18,8 +18,8 @@ type link struct {
 	cuts    []Partition   // those that separate this link's ends, in order of Start
 	limit   int           // bytes in the queue before push refuses
 	timed   bool          // whether frames take time at all
-	room    chan struct{} // one token: something left the queue
-	arrived chan struct{} // one token: something entered it
+	room    chan struct{} // has one token if something left the queue
+	arrived chan struct{} // has one token if something entered it
 
 	mu            sync.Mutex
 	queue         []parcel
@@ -54,8 +54,8 @@ func (u *uplink) leave(wire time.Duration) time.Duration {
 	return u.idle
 }
 
-// newLink returns the link from one member, whose links share an uplink, to another. A pair with a model
-// of its own has its own uplink, too.
+// newLink returns the link from one member, whose links share an uplink, to another. A pair with a separate model has a
+// separate uplink, too.
 func newLink(shared *uplink, from, to int, models Table, seed uint64) *link {
 	l := &link{uplink: shared, key: rng.New(seed).FoldString("sim").Fold(uint64(from)).Fold(uint64(to)),
 		limit: defaultLimit}
@@ -68,8 +68,7 @@ func newLink(shared *uplink, from, to int, models Table, seed uint64) *link {
 	return l
 }
 
-// push puts frame on the way unless the queue is full. A frame longer than the whole queue goes
-// alone.
+// push puts frame on the way unless the queue is full. A frame longer than the whole queue goes by itself.
 func (l *link) push(frame []byte) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

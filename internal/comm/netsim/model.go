@@ -128,8 +128,8 @@ func (m Model) wire(n int) time.Duration {
 	return time.Duration(float64(n) / (m.Rate * (1 - m.Loss)) * float64(time.Second))
 }
 
-// repeats is how many round trips after the first sending the last of n bytes is there, where u in
-// [0, 1) is a draw: k repeats are enough with probability (1 − lossᵏ⁺¹)^packets.
+// repeats is how many round trips after the first sending the last of n bytes arrives, where u in [0, 1) is random. k
+// repeats are enough with probability (1 − lossᵏ⁺¹)^packets.
 func (m Model) repeats(n int, u float64) (k int) {
 	if m.Loss == 0 {
 		return 0
@@ -140,8 +140,8 @@ func (m Model) repeats(n int, u float64) (k int) {
 	return k
 }
 
-// Delivery returns how long n bytes keep their sender busy, and how long after that they have arrived, where u in
-// [0, 1) is a draw: what is lost is sent again a round trip later.
+// Delivery returns how long n bytes keep their sender busy, and how long after that they have arrived, where u in [0,
+// 1) is random. What is lost is sent again a round trip later.
 func (m Model) Delivery(n int, u float64) (busy, flight time.Duration) {
 	return m.wire(n), m.Latency * time.Duration(1+2*m.repeats(n, u))
 }

@@ -12,17 +12,17 @@ import (
 
 // Config describes a network in memory. The zero Config is as fast as memory.
 type Config struct {
-	Seed       uint64
+	Seed       uint64 // of losses and of Spread
 	Links      Table
-	Spread     time.Duration // each link's latency is longer than its model's by a draw from [0, Spread)
-	Queue      int           // bytes under way and unread on a link before Send waits; 0: 4 MiB
+	Spread     time.Duration // each link's latency is longer than its model's by a random time in [0, Spread)
+	Queue      int           // bytes under way and unread on a link before Send waits (0 = 4 MiB)
 	Partitions []Partition
 }
 
 // Partition separates Ranks from all other members for a while. What would arrive across meanwhile
 // arrives when it ends.
 type Partition struct {
-	Ranks      []int
+	Ranks      []int         // of the members on one side
 	Start, End time.Duration // since New (End 0 = for ever)
 }
 

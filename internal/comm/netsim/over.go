@@ -32,9 +32,8 @@ type delayed struct {
 	err    error
 }
 
-// Over returns t, the transport of member rank of size, as it is behind the connections that models
-// describes. What is lost follows from seed. The result owns t; what is under way when it is closed
-// arrives at once.
+// Over returns t, the transport of member rank of size, slowed down to the connections that models describes. What is
+// lost follows from seed. The result owns t; what is under way when it is closed arrives at once.
 func Over(t comm.Transport, rank, size int, models Table, seed uint64) comm.Transport {
 	s := &slow{Transport: t, closed: make(chan struct{}), links: make([]*delayed, size)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

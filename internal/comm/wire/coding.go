@@ -53,7 +53,7 @@ func New(c comm.Coding) *Coder {
 // Coding returns the coding of the coder.
 func (k *Coder) Coding() comm.Coding { return k.coding.Coding }
 
-// pack returns b as a zstd frame in the memory of dst, or b itself where that is not shorter.
+// pack returns b as a zstd frame in the memory of dst, or b itself if that is not shorter.
 func (k *Coder) pack(dst, b []byte) []byte {
 	if k.enc == nil {
 		return b

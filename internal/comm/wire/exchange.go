@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Halo is who sends which rows to whom, as a shard knows it.
+// Halo lists which rows are sent to whom, as a shard knows it.
 type Halo struct {
 	Give [][]int32 // [Size] own rows that go to each peer, ascending
 	Ptr  []int     // peer q's rows are [Ptr[q], Ptr[q+1]) of all, after the own ones
@@ -61,8 +61,8 @@ func (k *Coder) Exchange(
 	}
 }
 
-// finiteRows returns an error that names a member that has sent a value which is not finite, unless own rows, the first
-// ones, have such, too: then training has diverged.
+// finiteRows returns an error that names a member that has sent a value which is not finite. Own rows, the first ones,
+// may have such values, too: then training has diverged, and there is no error.
 func finiteRows(x mat.Dense, ptr []int, what string) error {
 	bad := slices.IndexFunc(x.Data, func(v float32) bool { return !finite(v) })
 	if bad < 0 || bad/x.Cols < ptr[0] {
@@ -86,7 +86,7 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 		}
 		if q != me {
 			out[q] = k.Append(nil, own, h.Give[q])
-			largest = max(largest, len(h.Give[q]), h.Ptr[q+1]-h.Ptr[q]) // the limit holds in both directions
+			largest = max(largest, len(h.Give[q]), h.Ptr[q+1]-h.Ptr[q]) // the limit applies in both directions
 		}
 	}
 	in, err := g.SendRecv(ctx, comm.Halo, what, out, k.coding.MaxLen(largest, d))

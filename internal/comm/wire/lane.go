@@ -93,8 +93,7 @@ func (l *lane) encode(dst []byte, row []float32, at int, b *buffers) {
 	}
 }
 
-// read decodes the bytes at, …, at+n−1 of the message from a peer, which src holds as they are or
-// compressed.
+// read decodes the bytes at, …, at+n−1 of the message from a peer, which src has as they are or compressed.
 func (l *lane) read(from, at, n int, src []byte) error {
 	b, row := &l.room[from].in, l.coding.RowLen(l.cols)
 	if len(src) < n {

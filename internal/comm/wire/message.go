@@ -43,7 +43,7 @@ const (
 
 	float32s = 0 << 4 // 4 bytes a value
 	bf16s    = 1 << 4 // 2 bytes a value
-	int8s    = 2 << 4 // 1 byte a value; an f32 scale before each dense row, or all scales first where rows are sparse
+	int8s    = 2 << 4 // 1 byte a value; an f32 scale before each dense row, or all scales first if rows are sparse
 	int4s    = 3 << 4 // as int8s, 2 values a byte
 
 	packed = 1 << 7 // what follows the byte is a zstd frame of it
@@ -61,9 +61,8 @@ func (c coding) values() byte {
 	return float32s
 }
 
-// Append appends to b a message of the given rows of x, in the layout that takes the fewest bytes
-// or the one where columns have scales, so that the same rows always have the same bytes. Sparse
-// layouts store no zeros.
+// Append appends to b a message of the given rows of x, in the layout that takes the fewest bytes or the layout with
+// scales of columns. So the same rows always have the same bytes. Sparse layouts store no zeros.
 func (k *Coder) Append(b []byte, x Block, rows []int32) []byte {
 	at := len(b)
 	b = k.append(b, x, rows)

@@ -10,9 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// round writes to y the multiples of a scale that are nearest to the values of a row, ties to even,
-// and returns the scale. It is 0 if all are 0 or too small, and not finite where one of them is
-// not.
+// round writes to y the multiples of a scale that are nearest to the values of a row, ties to even, and returns the
+// scale. It is 0 if all are 0 or too small, and not finite if one of them is not.
 func (c coding) round(row []float32, y []int8) (scale float32) {
 	if c.Values == "int8" {
 		return kernels.ToInt8(row, y)
@@ -28,7 +27,7 @@ func (c coding) round(row []float32, y []int8) (scale float32) {
 	return scale
 }
 
-// scale is that of values whose greatest magnitude is top.
+// scale is the scale of values whose greatest magnitude is top.
 func (c coding) scale(top float32) float32 {
 	if top < 0x1p-100 {
 		return 0
@@ -48,7 +47,7 @@ func greater(top, v float32) float32 {
 	return top
 }
 
-// multiple returns v over scale, rounded; 0 without a scale, and where it is not finite.
+// multiple returns v over scale, rounded; 0 without a scale, and if the scale is not finite.
 func multiple(v, scale float32) int8 {
 	if scale == 0 || !finite(scale) {
 		return 0

@@ -296,7 +296,7 @@ func (s *state) rename(c call) {
 	}
 }
 
-// write makes dir hold s. A name in a directory that is not there is lost.
+// write makes s the content of dir. A name in a directory that is not there is lost.
 func (s *state) write(dir string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.names)) { // a directory comes before what is in it
 		at := filepath.Join(dir, filepath.FromSlash(name))
@@ -316,9 +316,8 @@ func (s *state) write(dir string) error {
 	return nil
 }
 
-// Failing is a disk whose call number At, from 0, fails with Err; a write at the end then writes
-// half of what it is given, one in place nothing. Where Lasts is set all later ones fail, too: the
-// disk is full.
+// Failing is a disk whose call number At, from 0, fails with Err; a write at the end then writes half of what it is
+// given, one in place nothing. If Lasts is set, all later ones fail, too: the disk is full.
 type Failing struct {
 	disk.FS
 	At    int

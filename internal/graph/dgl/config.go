@@ -167,7 +167,7 @@ func parseTypes(ids map[string]int, text json.RawMessage, standard string, parts
 	return t, nil
 }
 
-// parseRanges reads a range for each part, or the old list of where each ends.
+// parseRanges reads a range for each part, or the old list of their ends.
 func parseRanges(text json.RawMessage, parts int) ([]Range, error) {
 	var ranges []Range
 	var ends []int64
@@ -198,8 +198,8 @@ func parseRanges(text json.RawMessage, parts int) ([]Range, error) {
 // of returns the run of part p over all types.
 func (t types) of(p int) Range { return Range{t.ranges[0][p][0], t.ranges[len(t.ranges)-1][p][1]} }
 
-// find returns the number of the type of that name: of an edge, the whole name or, as old files
-// have it, the relation alone. −1 if there is none, or more than one.
+// find returns the number of the type of that name: of an edge, the whole name or, as old files have it, only the
+// relation. It is −1 if there is none, or more than one.
 func (t types) find(name string) int {
 	found := -1
 	for k, have := range t.names {

@@ -24,11 +24,10 @@ const (
 	coo = 1 << iota
 	csr
 	csc
-	flagged = 1 << 32 // set where the number is flags and not one of 1, 2, 3, as old versions wrote
+	flagged = 1 << 32 // set if the number is flags and not 1, 2 or 3, as old versions wrote
 )
 
-// local is the graph in graph.dgl: one node type and one relation, also where the whole graph has
-// many.
+// local is the graph in graph.dgl: one node type and one relation, even if the whole graph has many.
 type local struct {
 	nodes      int
 	src, dst   []int64 // [E] of edge k
@@ -97,7 +96,7 @@ func (s *tensorStream) graph() *local {
 	return g
 }
 
-// metagraph reads past what relation has which types: with one of each there is nothing to say.
+// metagraph skips the types of the relation: with one of each they carry no information.
 func (s *tensorStream) metagraph() {
 	s.expect(metaMagic, "magic number of a metagraph")
 	s.sparse()
@@ -141,7 +140,7 @@ func (s *tensorStream) unit(g *local) (nodes int64) {
 		if err != nil {
 			s.fail(at, "%w", err)
 		}
-		if g.src == nil { // further formats say the same
+		if g.src == nil { // further formats repeat the same edges
 			g.src, g.dst = src, dst
 		}
 	}
@@ -171,7 +170,7 @@ func (s *tensorStream) pairs() (src, dst []int64, nodes int64, err error) {
 	return src, dst, rows, err
 }
 
-// rows reads compressed rows, of the transpose where those of a destination are its sources.
+// rows reads compressed rows; of the transpose, a row is a destination and lists its sources.
 func (s *tensorStream) rows(transposed bool) (src, dst []int64, nodes int64, err error) {
 	ptr, index, data, rows, cols := s.sparse()
 	if s.err != nil {
@@ -208,8 +207,7 @@ func (s *tensorStream) rows(transposed bool) (src, dst []int64, nodes int64, err
 	return src, dst, rows, err
 }
 
-// byID puts the edges into the order of their numbers, which columns follow. None means the order
-// they are in.
+// byID puts the edges into the order of their numbers, which columns follow. No numbers mean the order of the file.
 func byID(src, dst []int64, id Tensor) ([]int64, []int64, error) {
 	if id.Len() == 0 {
 		return src, dst, nil

@@ -37,10 +37,9 @@ type Part struct {
 // Columns are named tensors with one row for each node or edge of a type.
 type Columns map[string]Tensor
 
-// Read reads the partition that NAME.json at path describes; path may be the folder with only this one
-// is in. Everything that can be compared is: IDs with the maps, counts with the totals, types
-// with the runs, rows with what they belong to. An error names the file and, in binary ones, the
-// byte.
+// Read reads the partition that NAME.json at path describes; path may be its folder if no other one is there.
+// Everything that can be compared is: IDs with the maps, counts with the totals, types with the runs, rows with what
+// they belong to. An error names the file and, in binary ones, the byte.
 func Read(path string) (*Partition, error) {
 	path, err := locate(path)
 	if err != nil {
@@ -66,7 +65,7 @@ func Read(path string) (*Partition, error) {
 	return p, nil
 }
 
-// locate returns the file NAME.json that path names, or that lies alone in the folder path.
+// locate returns the file NAME.json that path names, or the only such file in the folder path.
 func locate(path string) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -118,7 +117,7 @@ func readFile(path string, most int64) ([]byte, error) {
 	return b, nil
 }
 
-const maxFile = 1 << 40 // bytes of a binary file, all of which is read into memory
+const maxFile = 1 << 40 // bytes of a binary file, which is read into memory whole
 
 // part reads part k.
 func (c *config) part(dir string, k int) (*Part, error) {
@@ -260,8 +259,7 @@ func (t types) place(id int64) (part, kind int) {
 		}
 		return 1
 	})
-	// Where empty parts begin at the same ID the last of them is found, and it is the one that is
-	// not empty.
+	// If empty parts begin at the same ID, the last of them is found, which is not empty.
 	part--
 	for kind = range t.ranges {
 		if r := t.ranges[kind][part]; id < r[1] {

@@ -14,10 +14,10 @@ import (
 // Names sets which columns are what. The zero value takes DGL's own names. A name may be led by its
 // type, "paper/feat".
 type Names struct {
-	Features string // of every type that has it; "": feat or features, none where neither is there
-	Label    string // integers, −1 or NaN for none, or rows of 0 and 1; "": label or labels
-	Weight   string // of edges, 0 or more; "": all weigh 1
-	Edges    string // features of the edges of every relation that has it; "": none
+	Features string // of every type that has it (empty = feat or features, none if neither is there)
+	Label    string // integers, −1 or NaN for none, or rows of 0 and 1 (empty = label or labels)
+	Weight   string // of edges, 0 or more (empty = all weigh 1)
+	Edges    string // features of the edges of every relation that has it (empty = none)
 	// Build is how edges become a graph: the zero value adds the reverse of every edge and drops
 	// loops, as the trainers want it.
 	Build graph.Build
@@ -55,7 +55,7 @@ func (p *Partition) Graph(n Names) (g *graph.Graph, owner []int32, err error) {
 	return g, owner, err
 }
 
-// types returns the types of the nodes, with features x of which ptr says where each type's begin.
+// types returns the types of the nodes; ptr has the first column of each type in the features x.
 func (p *Partition) types(x graph.Features, ptr []int64) (graph.Types, error) {
 	t := graph.Types{Names: p.NodeTypes, Of: make([]uint8, p.Nodes), Ptr: ptr}
 	for k := range p.Parts {
@@ -127,8 +127,8 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 	return nil
 }
 
-// edgeFeatures returns the features of that many edges, those of each relation in their own columns,
-// and the row of each edge; nothing if no column is named.
+// edgeFeatures returns the features of n edges, with separate columns for each relation, and the row of each edge;
+// nothing if no column is named.
 func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []int32, err error) {
 	if name == "" {
 		return x, nil, nil

@@ -41,7 +41,7 @@ func (s *sink) floats(list []float32) {
 	s.bytes(s.buf)
 }
 
-// array writes what stands before the elements of an array.
+// array writes the header of an array.
 func (s *sink) array(kind ElementKind, bits int, shape ...int) {
 	const processor = 1
 	s.u64(arrayMagic, 0, processor)
@@ -63,7 +63,7 @@ func (s *sink) ints(list []int64) {
 	}
 }
 
-// flags writes n truth values, of which the first are true.
+// flags writes n truth values: the first ones true, the others false.
 func (s *sink) flags(first, n int) {
 	s.array(Uint, 8, n)
 	s.bytes(append(slices.Repeat([]byte{1}, first), make([]byte, n-first)...))

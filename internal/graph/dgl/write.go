@@ -134,7 +134,7 @@ func (w *writer) graph(s *sink, k int) {
 	s.ints(p.src)
 	s.ints(p.dst)
 	s.ints(nil)           // the edges are numbered as they come
-	s.bytes([]byte{0, 0}) // nothing is said of their order
+	s.bytes([]byte{0, 0}) // no order is recorded
 	s.u64(1, uint64(len(p.global)))
 	s.u64(1, 3)
 	s.text("_ID")

@@ -140,8 +140,8 @@ func Path(n int) *graph.Graph {
 	return g
 }
 
-// Communities returns n nodes in groups, with that many edges a node. A share of them, inside, stays in the
-// group, under IDs that tell nothing.
+// Communities returns n nodes in groups, with that many edges a node. A share of them, inside, stays in the group,
+// under IDs that reveal nothing.
 func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
 	name := key.FoldString("name").Perm(n)
 	var src, dst []int32
@@ -241,7 +241,7 @@ func Star(leaves int) *graph.Graph {
 }
 
 // Skewed returns a graph without edges of three classes that overlap, in shares of 7, 2 and 1 of ten nodes. 20 nodes of
-// each class train. 30 of each validate, or one in six without drawn of all others.
+// each class train. 30 of each class validate or, if drawn is false, one in six of all others.
 func Skewed(drawn bool) *graph.Graph {
 	const n = 2000
 	key, x := rng.New(9), mat.New(n, 6)

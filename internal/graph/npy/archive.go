@@ -22,7 +22,7 @@ type Archive struct {
 	size   int64
 	sealed bool                 // it has a digest, which Open compares
 	member map[string]*zip.File // by array name
-	file   *os.File             // nil where the bytes lie in memory
+	file   *os.File             // nil if the bytes are in memory
 }
 
 // Open opens the .npz file at path; close it after use.

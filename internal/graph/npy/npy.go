@@ -139,7 +139,7 @@ func ShapeText(shape []int) string {
 }
 
 // readValues reads an array as values of T: integers as integers or floats, floats as floats. Each integer must fit; a
-// float64 is rounded to the nearest float32. Nothing is unpacked or allocated of an array of another type, or that
+// float64 is rounded to the nearest float32. Nothing is unpacked or allocated for an array of another type, or one that
 // check (nil = none) refuses.
 func readValues[T uint8 | int32 | int64 | float32](r io.Reader, size int64,
 	check func(Header) error) ([]T, []int, error) {
@@ -235,7 +235,7 @@ func decode[S number, T uint8 | int32 | int64 | float32](h Header, out []T, r io
 		}
 		for k, v := range buf[:n] {
 			t := T(v)
-			same := S(t) == v && (t < 0) == (v < 0) || v != v // who knows the row of a NaN judges it
+			same := S(t) == v && (t < 0) == (v < 0) || v != v // the caller, which knows its row, judges a NaN
 			if rounds && t-t == 0 {
 				same = true
 			}

@@ -24,12 +24,12 @@ type Batch struct {
 
 // Builder makes blocks of what was sampled. It is not safe for concurrent use.
 type Builder struct {
-	// [N] base and the place of a vertex among those of the batch, from 1; to base: it is not among them
+	// [N] base plus the place of a vertex in the batch, from 1 (base or less = it is not in the batch)
 	place    []uint32
 	base     uint32  // so that no batch has to take its vertices out of place again
 	nodes    []int32 // of the block that is being made
-	unsorted []int   // where each of the last rows ends, which are to be sorted
-	touched  uint32  // result of loads that no one reads: without one they would be left out
+	unsorted []int   // ends of the last rows, which are to be sorted
+	touched  uint32  // result of loads that nothing reads: without it the compiler would drop them
 	loops    bool
 	kinds    int // relations
 	columns  int // of edges
@@ -55,8 +55,8 @@ func (b *Batch) Begin(seeds []int32, hops int) {
 		Nodes: append(make([]int32, 0, 2*len(seeds)), seeds...)}
 }
 
-// Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] is in which of drawn
-// the next rows are destination i's (nil = all are in the first).
+// Hop adds to batch the block of the given hop, whose destinations are all nodes so far. part[i] is the element of
+// drawn with destination i's next rows (nil = all are in the first).
 func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	dst, edges := len(batch.Nodes), 0
 	scaled := false
@@ -208,7 +208,7 @@ func (f *filling) sortRows() {
 	f.unsorted = f.unsorted[:0]
 }
 
-// byRelation returns g, whose rows are those of each destination by relation, with those of each relation by
+// byRelation returns g, whose rows are ordered by destination and then relation, ordered by relation and then
 // destination.
 func byRelation(g *graph.CSR, kinds int) *graph.CSR {
 	rows := make([]int32, 0, g.NumDst)
@@ -220,7 +220,7 @@ func byRelation(g *graph.CSR, kinds int) *graph.CSR {
 	return g.Relabel(rows, mat.EveryRow(g.NumSrc), g.NumSrc)
 }
 
-// sortRow sorts edges [lo, hi) of g by source. Rows are short except those of hubs that are taken whole.
+// sortRow sorts edges [lo, hi) of g by source. Rows are short, except rows of hubs that are taken whole.
 func (b *Builder) sortRow(g *graph.CSR, lo, hi int) {
 	col := g.Col[lo:hi]
 	switch {

@@ -9,7 +9,7 @@ import (
 
 // Drawn are the sampled in-edges of some vertices, in the order of the vertices, each vertex's by relation.
 type Drawn struct {
-	End    []int32   // [vertices·R] where the edges of each end, of each relation
+	End    []int32   // [vertices·R] ends of the edges of each vertex and relation
 	Src    []int32   // sources, no two of a vertex and a relation alike
 	Weight []float32 // as for Edges.Scaled (nil = none)
 	Loop   []float32 // [vertices] weights of the edges from a vertex to itself (nil = none have weights)
@@ -54,20 +54,20 @@ type Sampler struct {
 	config Config
 	edges  *InEdges
 
-	at     []int64   // places of the edges that a chunk of vertices has drawn
+	at     []int64   // places of the edges that were sampled for a chunk of vertices
 	factor []float32 // of their weights
 	lo     []int64   // where the rows of each vertex of the chunk begin, by relation
-	count  []int32   // edges of each of these rows that were drawn
+	count  []int32   // number of sampled edges of each of these rows
 	seen   []uint64  // bits of the places of one row; all 0 between two rows
 
 	drawn   [1]Drawn // of the hop of a batch
-	touched int32    // result of loads that no one reads: without one they would be left out
+	touched int32    // result of loads that nothing reads: without it the compiler would drop them
 }
 
 // New returns a sampler of edges. c is valid.
 func New(c Config, e *InEdges) *Sampler { return &Sampler{config: c, edges: e} }
 
-// chunk is how many vertices are drawn at once: loads of one pass over them do not wait for each other, and what a
+// chunk is how many vertices are sampled at once. Loads of one pass over them do not wait for each other, and what a
 // pass leaves for the next one stays in the cache.
 const chunk = 256
 
@@ -190,8 +190,8 @@ func (s *Sampler) distinct(key rng.Key, lo int64, n, k int) {
 }
 
 // few is distinct of k < n ≤ 64 edges, whose places are bits of a word. It draws those that are taken, or those that
-// are left out if they are fewer. A random word serves four draws, each of which leaves the fraction of its product
-// to the next one (Brackett-Rozinsky and Lemire, 2024): no probability is off by more than 2⁻⁴⁰ of it.
+// are left out if they are fewer. A random word serves four draws, and each leaves the fraction of its product to the
+// next one (Brackett-Rozinsky and Lemire, 2024): no probability is off by more than 2⁻⁴⁰ of it.
 func (s *Sampler) few(key rng.Key, lo int64, n, k int) {
 	var taken uint64
 	word, m := uint64(key), min(k, n-k)

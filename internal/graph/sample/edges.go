@@ -13,11 +13,11 @@ import (
 type InEdges struct {
 	RowPtr []int64   // [R·N+1] for R relations, relation by relation (graph.Relations)
 	Col    []int32   // [E] sources
-	Weight []float32 // [E] what a layer multiplies the source's row by; nil: 1
+	Weight []float32 // [E] what a layer multiplies the source's row by (nil = 1)
 	ID     []int64   // [sources] global IDs (nil = their index)
 
 	// Loops: each vertex has an edge from itself, which is in every sample and none of the others. Loop [N] are the
-	// weights of these edges; nil: 1.
+	// weights of these edges (nil = 1).
 	Loops bool
 	Loop  []float32
 
@@ -27,7 +27,7 @@ type InEdges struct {
 	// Reached: a layer reads which relations reach a vertex, which a sample without edges of one does not show.
 	Reached bool
 
-	Edge  []int32   // [E] row of EdgeX, −1: zeros (nil = edges have no columns)
+	Edge  []int32   // [E] row of EdgeX (−1 = zeros; nil = edges have no columns)
 	EdgeX mat.Dense // columns of edges, which a sample has with it
 
 	// Scaled: a layer sums over the edges, and a sample's weights are such that the sum over it is an unbiased estimate
@@ -89,7 +89,7 @@ func (e *InEdges) order(g *graph.CSR) {
 	if edge != nil {
 		e.Edge = make([]int32, len(col))
 	}
-	var at []int64 // where each edge of the row was
+	var at []int64 // places of the row's edges before sorting
 	for i := range g.NumDst {
 		at = at[:0]
 		for k := e.RowPtr[i]; k < e.RowPtr[i+1]; k++ {

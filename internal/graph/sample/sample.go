@@ -24,7 +24,7 @@ var Kinds = []string{"neighbour", "labor"}
 // Config sets how in-edges are sampled.
 type Config struct {
 	Kind    string `json:"kind"`    // one of Kinds
-	Fanouts []int  `json:"fanouts"` // [hops] in-edges of a vertex, from the seeds outward; −1: all
+	Fanouts []int  `json:"fanouts"` // [hops] in-edges of a vertex, from the seeds outward (−1 = all)
 }
 
 // MaxFanout is the largest fan-out of a hop.

@@ -37,12 +37,11 @@ type List struct {
 // Config names a list of edges and its format.
 type Config struct {
 	Path string
-	// Format is one of text, csv, tsv, parquet, npz; "": by the suffix, before .gz or .zst. The
-	// suffixes .txt, .el, .wel, .edges and .edgelist are text.
+	// Format is text, csv, tsv, parquet or npz (empty = by the suffix, before .gz or .zst). The suffixes .txt, .el,
+	// .wel, .edges and .edgelist are text.
 	Format string
-	// Source and Target are columns by name or, in files without names, by number from 1; "":
-	// source and target, or 1 and 2. Weight is the column of the weights, each above 0; "": all
-	// weigh 1.
+	// Source and Target are columns by name or, in files without names, by number from 1; empty is source and target,
+	// or 1 and 2. Weight is the column of the weights, each above 0 (empty = all weigh 1).
 	Source, Target, Weight string
 	Cells                  table.Format // of a table
 	// Nodes is how many there are (0 = as the file gives, or one more than the largest ID). Nodes of a list that
@@ -57,7 +56,7 @@ type Config struct {
 // Listed are edges as a list has them, in its order.
 type Listed struct {
 	Source, Target []int32
-	weight         []float32 // nil = all 1
+	weight         []float32 // (nil = all 1)
 	nodes          int       // of the graph
 	first          int       // ID of the first, 0 or 1
 }
@@ -73,7 +72,7 @@ func (c Config) kind() (string, error) {
 	name := c.Format
 	if name == "" {
 		first := c.Path
-		if files, err := table.Files(c.Path); err == nil { // whose fault is opening's to tell
+		if files, err := table.Files(c.Path); err == nil { // whose fault the opening function reports
 			first = files[0]
 		}
 		plain := strings.TrimSuffix(strings.TrimSuffix(first, ".gz"), ".zst")
@@ -195,8 +194,8 @@ func (c Config) Size() (nodes int, edges int64, err error) {
 	return nodes, edges, err
 }
 
-// A list whose IDs do not say how many nodes there are may leave many of them out, so that one
-// damaged number does not ask for memory: there are at most this many nodes, or this many an edge.
+// A list without a number of nodes may leave out many IDs. There are at most this many nodes, or this many for each
+// edge, so that one damaged number does not ask for much memory.
 const (
 	FreeNodes   = 1 << 20
 	NodesByEdge = 64

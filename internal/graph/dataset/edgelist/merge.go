@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// CheckMerge refuses what is no way to merge edges.
+// CheckMerge refuses names other than the ways to merge edges.
 func CheckMerge(how string) error {
 	if !slices.Contains([]string{"", "sum", "count", "max", "mean", "last"}, how) {
 		return fmt.Errorf("merge must be sum, count, max, mean or last (got %q)", how)
@@ -17,10 +17,10 @@ func CheckMerge(how string) error {
 	return nil
 }
 
-// Merge makes one edge of all that join the same two nodes, in either direction, or where edges
-// have types (kind) of those with the same source, target and type. Its weight is the sum, count,
-// maximum, mean or last of theirs, which are 1 where weight is nil. how "" and max merge nothing:
-// graph.FromEdges keeps the largest weight. first is the place of the first edge that each is made of (nil = itself).
+// Merge makes one edge of all that connect the same two nodes in either direction. If edges have types (kind), it
+// merges those with the same source, target and type. The weight is the sum, count, maximum, mean or last of theirs,
+// which are 1 if weight is nil. how "" and max merge nothing: graph.FromEdges keeps the largest weight. first is the
+// place of the first edge that each is made of (nil = itself).
 func Merge(how string, src, dst, kind []int32,
 	weight []float32) (srcs, dsts, kinds []int32, weights []float32, first []int32) {
 	if how == "" || how == "max" || len(src) == 0 {
@@ -83,10 +83,9 @@ func repeats(src, dst, kind []int32) iter.Seq[[]int32] {
 	}
 }
 
-// MergeColumns gives edges that Merge makes one a row of columns together: row k of x, an edge's,
-// becomes for all of them the last one's where how is last, the largest value of each column where
-// it is max or "", and else the mean of each, as a sum or a count of standardised columns would mean
-// nothing.
+// MergeColumns gives edges that Merge makes one a common row of columns. Row k of x, an edge's, becomes the last one's
+// if how is last, and the largest value of each column if it is max or "". Otherwise it becomes the mean of each
+// column, as a sum or a count of standardised columns would mean nothing.
 func MergeColumns(how string, src, dst, kind []int32, x mat.Dense) {
 	sum := make([]float64, x.Cols)
 	for group := range repeats(src, dst, kind) {

@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/npy"
 )
 
-// openArchive opens an archive of NumPy arrays with the edges as PyTorch Geometric has them:
-// edge_index [2, E], sources and then targets. Weight names an array [E], such as edge_weight;
-// num_nodes, a number, may say how many nodes there are. The arrays are held in memory.
+// openArchive opens an archive of NumPy arrays with the edges as PyTorch Geometric has them: edge_index [2, E], sources
+// and then targets. Weight names an array [E], such as edge_weight; num_nodes, a number, may give how many nodes there
+// are. The arrays are kept in memory.
 func openArchive(c Config) (l *List, err error) {
 	a, err := npy.Open(c.Path)
 	if err != nil {

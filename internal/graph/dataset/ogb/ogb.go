@@ -21,12 +21,12 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Read reads a node classification set of the Open Graph Benchmark as it is downloaded and
-// unpacked (ogbn_arxiv, ogbn_products, ogbn_mag, ogbn_papers100M, …): dir with raw/, in packed CSV
-// or in data.npz, and split/. split is the folder in split/ to use ("" = the only one). A label
-// that is missing or NaN is none; labels in several columns, of 0 and 1, are any number of classes.
-// Features of edges (edge-feat.csv.gz, or edge_feat in data.npz) are columns of edges. If an edge is listed
-// twice, the largest value of each column counts; without types both directions are the same edge.
+// Read reads a node classification set of the Open Graph Benchmark as it is downloaded and unpacked (ogbn_arxiv,
+// ogbn_products, ogbn_mag, ogbn_papers100M, …). dir has raw/, in packed CSV or in data.npz, and split/. split is the
+// folder in split/ to use ("" = the only one). A missing label or NaN means no label; labels in several columns, of 0
+// and 1, are any number of classes. Features of edges (edge-feat.csv.gz, or edge_feat in data.npz) are columns of
+// edges. If an edge is listed twice, the largest value of each column counts; without types both directions are the
+// same edge.
 //
 // In a set with types the nodes of all types are nodes, by ascending name of their type, each
 // called TYPE/number; each type's features have their own columns (graph.Types), as have each relation's; and the

@@ -167,8 +167,8 @@ func (r *tablesReader) everyColumn(columns map[string][]string) error {
 	return nil
 }
 
-// ofLabels refuses settings of labels, such as their split, that no column serves. Target is the type that has labels;
-// −1: none has.
+// ofLabels refuses settings of labels, such as their split, that no column serves. Target is the type that has labels
+// (−1 = none has).
 func (r *tablesReader) ofLabels(target int, columns map[string][]string) error {
 	c := &r.config.Tables
 	if target < 0 {

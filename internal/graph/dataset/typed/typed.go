@@ -43,8 +43,8 @@ type tablesReader struct {
 	index        []map[string]int32
 	first        []int32                   // number of each type's first node
 	listed       *dataset.TableEdges       // of all tables
-	profiles     []*dataset.Profile        // of each type; nil where the encoding is a model's
-	edgeProfiles [][]dataset.ColumnProfile // of each table of edges, likewise
+	profiles     []*dataset.Profile        // of each type; nil if the encoding is a model's
+	edgeProfiles [][]dataset.ColumnProfile // of each table of edges, in the same way
 	facts        *table.Facts
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// dealing gives each part what a section has of its own nodes, in the order of IDs, which is that
+// dealing gives each part the elements of a section for the part's own nodes, in the order of IDs, which is the order
 // of the part's rows.
 type dealing struct {
 	name, ptr string // of the section and of its pointers, if it has some
@@ -211,8 +211,7 @@ func (r *runner) readEnd(ptr string, ends io.Reader, end []int64, v int, at, siz
 	return nil
 }
 
-// beginPointers reads the first pointer of a section, which must be 0, and begins those of the
-// parts with it.
+// beginPointers reads the first pointer of a section, which must be 0, and begins the pointers of the parts with it.
 func (r *runner) beginPointers(name string, ends io.Reader, to *outputs) error {
 	var zero [1]int64
 	if err := section.ReadArray(ends, zero[:]); err != nil || zero[0] != 0 {

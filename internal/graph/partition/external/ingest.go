@@ -25,9 +25,8 @@ func WriteGraph(path string, g *graph.Graph) error {
 	return err
 }
 
-// EdgeReader is a list of edges that is read in batches, as often as it is called, always the same: what
-// a reader of some format has to be for its graph to be stored in bounded memory. yield's error
-// ends it and is returned. The batches are the callee's until yield returns.
+// EdgeReader is a list of edges that is read in batches, the same ones at each call. A format whose reader is one can
+// be stored in bounded memory. yield's error ends it and is returned. The batches are the callee's until yield returns.
 type EdgeReader func(yield func(src, dst []int32) error) error
 
 // WriteNodes stores a graph of n nodes in the file path as WriteGraph would what graph.FromEdges makes of the edges:
@@ -129,7 +128,7 @@ func (g *ingest) each(f func(src, dst int32) error) error {
 	})
 }
 
-// count finds the degrees, and buckets of which each fits into the memory.
+// count finds the degrees, and buckets that each fit into the memory.
 func (g *ingest) count(memory int64) error {
 	g.degree = make([]int32, g.n)
 	err := g.each(func(_, v int32) error {

@@ -99,7 +99,7 @@ func (s *Stored) fits(job Job) error {
 	return nil
 }
 
-// bufferOf returns the bytes of a buffer of which there is one a part.
+// bufferOf returns the bytes of a buffer if there is one for each part.
 func bufferOf(parts int) int64 { return int64(min(1<<16, max(1<<12, 1<<26/parts))) }
 
 // phase begins a step of the job; the seconds until end is called are its.

@@ -160,7 +160,7 @@ func (s *Stored) Typing() (relations, types []string) { return nil, nil }
 
 const (
 	runNodes = 1 << 16 // at most in a run
-	runEdges = 1 << 20 // likewise, but a node is never split
+	runEdges = 1 << 20 // at most in a run, except that a node is never split
 	ahead    = 4       // runs that are read while one is worked on
 
 	readAhead = ahead * (runEdges*4 + runNodes*24) // bytes of those
@@ -250,7 +250,7 @@ func (s *Stored) place(r *partition.Run, first int) error {
 	return nil
 }
 
-// room returns n elements, of b's memory if it is enough.
+// room returns n elements, in b's memory if that is large enough.
 func room[T any](b []T, n int) []T {
 	if cap(b) < n {
 		return make([]T, n)
@@ -329,7 +329,7 @@ func (s *Stored) hollow() (*graph.Graph, error) {
 // fill gives a hollow graph its edges, which src reads, for policies that need all of them at once.
 func (s *Stored) fill(g *graph.Graph, src partition.Source) error {
 	g.Adj.RowPtr, g.Adj.Col = make([]int64, 1, s.nodes+1), make([]int32, 0, s.edges)
-	if g.X.Dense.Cols = s.xcols; s.sparse { // for the sizes of the features alone
+	if g.X.Dense.Cols = s.xcols; s.sparse { // only for the sizes of the features
 		g.X.Sparse = &mat.Sparse{RowPtr: make([]int64, s.nodes+1)}
 		if err := section.ReadRange(s.file, "x/row_ptr", 0, g.X.Sparse.RowPtr); err != nil {
 			return err
