@@ -8,9 +8,9 @@ import (
 // Greeting is what a peer sends about itself before anything else.
 type Greeting struct {
 	Rank, Size int
-	Config     [32]byte
-	Partition  [32]byte
-	Generation uint64 // the highest that the peer had a part in
+	Config     [32]byte // fingerprint
+	Partition  [32]byte // fingerprint
+	Generation uint64   // the highest that the peer had a part in
 
 	// What it would continue from.
 	Agreed uint64   // generation in which the members agreed on it

@@ -8,7 +8,7 @@ type Privacy struct {
 	Epsilon   float64 `json:"epsilon"`
 	Delta     float64 `json:"delta"`
 	Mechanism string  `json:"mechanism"`
-	Releases  int     `json:"releases"`
+	Releases  int     `json:"releases"`          // sums that were released
 	Numbers   float64 `json:"numbers,omitempty"` // with unit "run": that rows had of a node, in all of them
 	Noise     float64 `json:"noise"`             // deviation of each number of a sum, of rows of length 1
 	Mu        float64 `json:"mu"`                // of μ-Gaussian differential privacy

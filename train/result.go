@@ -48,9 +48,9 @@ type Point struct {
 // Position is a point of a run between two rounds: with the parameters it is all that is needed to continue.
 type Position struct {
 	Stage     int     `json:"stage"`
-	Round     int     `json:"round"`
-	Best      float64 `json:"best"` // validation metric of the best state of this stage
-	BestLoss  float64 `json:"best_loss"`
+	Round     int     `json:"round"`      // of the stage, from 0
+	Best      float64 `json:"best"`       // validation metric of the best state of this stage
+	BestLoss  float64 `json:"best_loss"`  // validation loss of that state
 	BestRound int     `json:"best_round"` // −1: no state has been validated yet
 }
 

@@ -68,7 +68,7 @@ type Figures struct {
 // Threshold is the probability of the positive class, of two, or of one of several, from which on it is predicted.
 type Threshold struct {
 	Class       string  `json:"class"`
-	Goal        string  `json:"goal"`
+	Goal        string  `json:"goal"`        // of the plan, as f1 or recall@precision=0.9
 	LogOdds     float64 `json:"log_odds"`    // calibrated: the class is predicted from here on
 	Probability float64 `json:"probability"` // the same as a probability
 	// the validation nodes can have what the goal asks for; else it is as near as they come
@@ -94,11 +94,11 @@ type Set struct {
 
 	Accuracy  Value `json:"accuracy"`
 	MicroF1   Value `json:"micro_f1"`
-	MacroF1   Value `json:"macro_f1"`
-	Precision Value `json:"macro_precision"`
-	Recall    Value `json:"macro_recall"`
-	AUC       Value `json:"auc"` // of the positive class of two, exact or from bins; else NaN
-	AP        Value `json:"ap"`  // the same
+	MacroF1   Value `json:"macro_f1"`        // mean over the classes
+	Precision Value `json:"macro_precision"` // mean over the classes
+	Recall    Value `json:"macro_recall"`    // mean over the classes
+	AUC       Value `json:"auc"`             // of the positive class of two, exact or from bins; else NaN
+	AP        Value `json:"ap"`              // the same
 
 	// how far Metric is at most from what the scores of all rows give (NaN = not known)
 	MetricBound Value `json:"metric_bound"`
@@ -113,9 +113,9 @@ type Set struct {
 // training nodes.
 type Target struct {
 	Name string `json:"name"`
-	R2   Value  `json:"r2"` // NaN: all nodes have the same number
-	MAE  Value  `json:"mae"`
-	RMSE Value  `json:"rmse"`
+	R2   Value  `json:"r2"`   // NaN: all nodes have the same number
+	MAE  Value  `json:"mae"`  // mean absolute error
+	RMSE Value  `json:"rmse"` // root of the mean squared error
 
 	BaselineR2   Value `json:"baseline_r2"`
 	BaselineMAE  Value `json:"baseline_mae"`
@@ -127,8 +127,8 @@ type Class struct {
 	Name      string `json:"name"`
 	Labelled  int64  `json:"labelled"`  // nodes that have it
 	Predicted int64  `json:"predicted"` // nodes that were said to have it
-	Precision Value  `json:"precision"` // NaN: it was never predicted
-	Recall    Value  `json:"recall"`    // NaN: no node has it
+	Precision Value  `json:"precision"` // NaN = it was never predicted
+	Recall    Value  `json:"recall"`    // NaN = no node has it
 	F1        Value  `json:"f1"`
 }
 

@@ -27,7 +27,7 @@ type Groups struct {
 // Group are the counts of the test nodes with one value of a column.
 type Group struct {
 	Name  string `json:"name"`
-	Rows  int64  `json:"rows"`
+	Rows  int64  `json:"rows"`  // test nodes
 	Right int64  `json:"right"` // whose class is predicted
 	// with two classes: nodes of the positive one, nodes that are predicted to be of it, and nodes that are both
 	Positives int64 `json:"positives"`
