@@ -113,9 +113,9 @@ func (s *Collector) level(ctx context.Context) error {
 	return s.journal.Keep(exchangeName(least), got[from])
 }
 
-// An exchange in a journal: 8 bytes of the run, and little endian 4 each of columns (0: a sum of all), digest of the
-// leaves, number of leaves, and bytes of the numbers and of the sums that were opened; then tokens, numbers and opened
-// sums.
+// An exchange in a journal begins with 8 bytes of the run. 4 bytes each follow, little endian, of columns (0 = a sum of
+// all), digest of the leaves, number of leaves, bytes of the numbers, and bytes of the opened sums. Tokens, numbers and
+// opened sums come last.
 const entryHeader = 28
 
 func (e exchange) encode(run [8]byte) []byte {

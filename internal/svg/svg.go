@@ -29,7 +29,7 @@ type Point struct{ X, Y float64 }
 // Tick is a place of an axis; those without a text are short.
 type Tick struct {
 	Value float64
-	Text  string
+	Text  string // empty for a short tick
 }
 
 // Axis describes an edge of the frame. Min and Max cover all that is plotted by the time of plotting.
@@ -48,7 +48,7 @@ type Plot struct {
 	Width, Height float64
 	X, Y          Axis
 	Bare          bool // without axes
-	Bottom, Left  bool // where the legend is; else at the top and right
+	Bottom, Left  bool // place of the legend; else at the top and right
 
 	drawn []func(*frame)
 	keys  []key

@@ -69,8 +69,8 @@ var portsGiven struct { // to the tests of this process, which may run side by s
 }
 
 // FreePorts returns the first of n ports in a row that nobody has, for UDP and TCP. They are below those that the
-// system gives away itself (from 32768 on Linux), as to what another test dials, and begin elsewhere in another
-// process.
+// system gives away itself (from 32768 on Linux), such as to a connection of another test, and begin elsewhere in
+// another process.
 func FreePorts(t testing.TB, n int) int {
 	t.Helper()
 	portsGiven.Lock()

@@ -17,7 +17,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxLen is how many bytes a text may have, and maxDepth how deep lists and settings may lie in one another.
+// MaxLen is how many bytes a text may have, and maxDepth how deep lists and settings may be nested.
 const (
 	MaxLen   = 64 << 10
 	maxDepth = 16
@@ -162,7 +162,7 @@ func TypeName(t reflect.Type) string {
 	return ""
 }
 
-// wanted says what a setting of type t takes.
+// wanted describes what a setting of type t takes.
 func wanted(t reflect.Type) string {
 	name := TypeName(t)
 	switch {

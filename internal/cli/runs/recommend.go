@@ -224,7 +224,7 @@ type linkTable struct {
 	score                       []float32
 }
 
-// add appends a link. Those of a node and relation follow each other, the best first.
+// add appends a link. The links of a node and relation follow each other, the best first.
 func (t *linkTable) add(node, relation, other string, score float32) {
 	rank, last := int64(1), len(t.node)-1
 	if last >= 0 && t.node[last] == node && t.relation[last] == relation {

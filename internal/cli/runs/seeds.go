@@ -24,7 +24,7 @@ type trained struct {
 	closer io.Closer
 }
 
-// open opens the data of run k, the first of which is 0.
+// open opens the data of run k, from 0.
 func (j *job) open(k, splits int, event func(heddle.Event)) (*trained, error) {
 	t := &trained{plan: *j.plan, source: j.Source}
 	t.plan.Seed += uint64(k)

@@ -182,7 +182,7 @@ func (c *command) members() (m members, name string, err error) {
 	return generated(c.sites, c.phones, c.labelled, c.seed), "generated", nil
 }
 
-// config returns the configuration of all members: that of one closed form, less what leaves cannot have.
+// config returns the configuration of all members: one closed form, without what leaves cannot have.
 func (c *command) config(of members) (classmeans.Config, error) {
 	p := heddle.Defaults(plan.ClassMeans, "")
 	p.Seed = c.seed

@@ -28,9 +28,9 @@ const (
 	usualNodes = 30
 )
 
-// generated returns phones with a graph of their own each: 20 to 40 nodes, most of them of the phone's own three of 8
-// classes, 3 edges a node of which 3 in 4 stay in the class, and 6 of 64 words, half of them of the class's 16. Of the
-// nodes that fraction trains, and two thirds as many validate. Sites have ten times as many nodes.
+// generated returns phones that each have a graph of 20 to 40 nodes. Most nodes have one of the phone's three classes,
+// out of 8. A node has 3 edges, 3 in 4 of them within its class, and 6 of 64 words, half of them among the class's 16.
+// The given fraction of the nodes trains, and two thirds as many validate. Sites have ten times as many nodes.
 func generated(sites, phones int, labelled float64, seed uint64) members {
 	key := rng.New(seed).FoldString("phones")
 	all := make([]*graph.Graph, sites+phones)
@@ -137,9 +137,9 @@ func together(all []*graph.Graph) *graph.Graph {
 	return g
 }
 
-// dealt returns a data set in parts by communities, the first of them of sites. Phones have one part each, 0: as many
-// as have 20 nodes each; with single one node of the others each. The edges between members are known to the sites, or
-// to nobody.
+// dealt returns a data set in parts by communities; the first parts are of sites. Each phone has a part (0 = as many
+// phones as have 20 nodes each) or, with single, one node of the other parts. The edges between members are known to
+// the sites, or to nobody.
 func (c *command) dealt() (m members, err error) {
 	g, err := dataset.Read(c.data, 0)
 	if err != nil {

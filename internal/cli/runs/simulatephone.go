@@ -24,7 +24,7 @@ type phone struct {
 	key    rng.Key // of what is lost
 	takes  bool    // part in the run
 	known  shard.BorderNodes
-	told   int // bytes in which a site describes its nodes that have edges
+	told   int // bytes of a site's description of its nodes that have edges
 
 	trainer *classmeans.Trainer
 	asked   chan sumsRequest // what it waits for

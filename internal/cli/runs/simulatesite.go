@@ -61,7 +61,7 @@ func (s *site) load() comm.Load {
 	return since
 }
 
-// until is a leaf.Collector's: an exchange closes when the simulation says so.
+// until is a leaf.Collector's: the simulation decides when an exchange closes.
 func (s *site) until(ctx context.Context, _ int) error {
 	select {
 	case s.closes <- s.load():

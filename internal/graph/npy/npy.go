@@ -17,9 +17,9 @@ import (
 // Header describes an .npy array: NumPy's format, versions 1.0 and 2.0
 // (numpy.org/doc/stable/reference/generated/numpy.lib.format.html).
 type Header struct {
-	Descr string
-	Shape []int // [] for a scalar
-	count int   // product of shape
+	Descr string // NumPy's name of the dtype, as <f4
+	Shape []int  // [] for a scalar
+	count int    // product of shape
 
 	byColumn bool // the first index changes fastest (Fortran order)
 }

@@ -172,8 +172,8 @@ func (n *Node) newQUIC() (transport.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The idle timeout of a connection is the shorter one of its two ends, so that of the dialling
-	// end bounds both. quic-go sends a keep-alive every half of it.
+	// The idle timeout of a connection is the shorter one of its two ends, so the dialling end's timeout bounds both.
+	// quic-go sends a keep-alive every half of it.
 	n.quic.ClientConfig().MaxIdleTimeout = n.cfg.PeerTimeout
 	return libp2pquic.NewTransport(n.cfg.Identity.Key(), n.quic, nil, n.gate, n.limits)
 }

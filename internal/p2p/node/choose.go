@@ -14,8 +14,8 @@ import (
 	madns "github.com/multiformats/go-multiaddr-dns"
 )
 
-// choose measures each carrier by which p can be dialled and leaves the addresses of the fastest
-// one in the peer store. Where p cannot be reached, or by one carrier only, nothing changes.
+// choose measures each carrier that can dial p and leaves only the fastest one's addresses in the peer store. If p
+// cannot be reached, or only by one carrier, nothing changes.
 func (n *Node) choose(ctx context.Context, p peer.ID) {
 	n.mu.Lock()
 	done := n.chosen[p]
@@ -29,7 +29,7 @@ func (n *Node) choose(ctx context.Context, p peer.ID) {
 	if done || len(at) < 2 {
 		return
 	}
-	// They are dialled in parallel, as blocked UDP says nothing, and measured one by one.
+	// They are dialled in parallel, as blocked UDP gives no answer, and measured one by one.
 	dialling, cancel := context.WithTimeout(ctx, directFirst)
 	defer cancel()
 	conns := map[string]transport.CapableConn{}
@@ -41,7 +41,7 @@ func (n *Node) choose(ctx context.Context, p peer.ID) {
 				mu.Lock()
 				conns[kind] = c
 				mu.Unlock()
-				// Who answers a second later than another is not the fastest.
+				// A carrier that answers a second later than another is not the fastest.
 				time.AfterFunc(time.Second, cancel)
 			}
 		})

@@ -42,7 +42,7 @@ type indirect struct {
 	circuits *client.Client
 	identify identify.IDService
 	punch    *holepunch.Service // nil until ready
-	ready    chan struct{}      // closed when a relay has told how it sees this host: from then on holes are punched
+	ready    chan struct{}      // closed when a relay has reported how it sees this host: then holes can be punched
 	seen     event.Subscription
 	stop     context.CancelFunc
 	all      sync.WaitGroup
@@ -146,8 +146,7 @@ func (i *indirect) reserve(ctx context.Context, r peer.AddrInfo) (*client.Reserv
 	return client.Reserve(ctx, i.node, r)
 }
 
-// settle waits until a relay has told how it sees this node, so that holes can be punched, or gives
-// up.
+// settle waits until a relay has reported how it sees this node, so that holes can be punched, or gives up.
 func (i *indirect) settle(ctx context.Context) (ready bool) {
 	if i.node.cfg.Transport == "ws" {
 		return false
@@ -194,8 +193,8 @@ func (i *indirect) listen(ctx context.Context) {
 	}
 }
 
-// places are the addresses at which a member may try to reach this host: none until a relay has
-// told one, then these and those of its own interfaces, for members on the same network.
+// places are the addresses at which a member may try to reach this host. There are none until a relay has reported one;
+// then these and, for members on the same network, the addresses of its interfaces.
 func (i *indirect) places() []ma.Multiaddr {
 	i.mu.Lock()
 	out := slices.Clone(i.observed)

@@ -44,7 +44,7 @@ func ServeLeaves(cfg Config, c *leaf.Collector) (*LeafServer, error) {
 		defer s.wait.Done()
 		err := c.Serve(ctx, &leafStreams{all: []network.Stream{at}}, 0)
 		if errors.Is(err, leaf.ErrNotAdmitted) {
-			at.Close() // it has been told why
+			at.Close() // it has received the reason
 			return
 		}
 		at.Reset()

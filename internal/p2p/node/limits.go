@@ -22,7 +22,7 @@ const (
 	strangersBurst = 32  // each costs about a millisecond of one core
 	guestsRate     = 100 // connections, and streams, of all guests together a second,
 	guestsBurst    = 1000
-	// Connections whose peer ID is not proven yet: a stranger can hold one of these for acceptTime.
+	// Connections whose peer ID is not proven yet: a stranger can keep one of these for acceptTime.
 	unprovenConns  = strangersBurst + strangersRate*int(acceptTime/time.Second)
 	unprovenMemory = 16 << 20
 )

@@ -84,7 +84,7 @@ func (n *Node) Dial(ctx context.Context, m Peer) error {
 	// A direct dial is forced to pass over libp2p's own back-off, which begins at 5 s.
 	_, err := n.net.DialPeer(network.WithForceDirectDial(ctx, "roster"), m.ID)
 	if errors.Is(err, swarm.ErrNoGoodAddresses) {
-		for _, a := range m.Addrs { // the swarm keeps to itself which name has no address
+		for _, a := range m.Addrs { // the swarm does not report which name has no address
 			if _, unknown := madns.DefaultResolver.Resolve(ctx, a); unknown != nil {
 				err = unknown
 			}

@@ -58,7 +58,7 @@ type Node struct {
 	upgrader transport.Upgrader
 	quic     *quicreuse.ConnManager             // nil = no QUIC
 	protos   *mss.MultistreamMuxer[protocol.ID] // that members may open
-	relayed  *mss.MultistreamMuxer[protocol.ID] // that relays may open: those of ofRelays
+	relayed  *mss.MultistreamMuxer[protocol.ID] // that relays may open (ofRelays)
 	indirect *indirect                          // nil = no relays
 	lan      *lan                               // nil = no search on the local network
 	probing  sync.Mutex                         // held while one path is measured, so that another does not disturb it
@@ -164,7 +164,8 @@ func (n *Node) listen() error {
 		any4, any6 := ma.StringCast("/ip4/0.0.0.0").Encapsulate(rest), ma.StringCast("/ip6/::").Encapsulate(rest)
 		switch host.Protocol().Code {
 		case ma.P_DNS, ma.P_DNS4, ma.P_DNS6:
-			// What a name means here, if anything, is not what it means to the others (127.0.1.1, a service's address).
+			// A name may resolve to another address here than at the other members, such as 127.0.1.1 or a service's
+			// address.
 			err = n.net.AddListenAddr(any4)
 			if err6 := n.net.AddListenAddr(any6); err == nil || err6 == nil && !errors.Is(err, syscall.EADDRINUSE) {
 				err = nil // one of them is enough
@@ -210,7 +211,7 @@ func (n *Node) Addrs() []ma.Multiaddr {
 	return slices.DeleteFunc(addrs, func(a ma.Multiaddr) bool { return kindOf(a) == "relay" })
 }
 
-// onInterfaces puts the configured addresses of interfaces into those of addrs that are for any interface.
+// onInterfaces replaces addresses for any interface in addrs by the configured addresses of interfaces.
 func (n *Node) onInterfaces(addrs []ma.Multiaddr) []ma.Multiaddr {
 	var at []ma.Multiaddr
 	for _, ip := range n.cfg.Interfaces {

@@ -129,7 +129,7 @@ type stream interface {
 	Reset() error
 }
 
-// probe measures the path of s, with at most bytes bytes. It resets s where that fails.
+// probe measures the path of s, with at most bytes bytes. It resets s if that fails.
 func probe(ctx context.Context, s stream, bytes int) (_ probed, err error) {
 	defer func() {
 		if err != nil {
@@ -157,7 +157,7 @@ func probe(ctx context.Context, s stream, bytes int) (_ probed, err error) {
 	if bytes == 0 {
 		return seen, nil
 	}
-	// The first round trip held a fresh connection's handshake; the bytes' time holds the last one.
+	// The first round trip included a fresh connection's handshake; the bytes' time includes the last one.
 	begun = time.Now()
 	sent, block := 0, make([]byte, probeBlock)
 	for sent < bytes && time.Since(begun) < probeTime {

@@ -18,7 +18,7 @@ import (
 type RelayLimits struct {
 	Bytes    int64         // of one circuit each way; then it ends
 	Duration time.Duration // of one circuit
-	Circuits int           // that one member may have at once; 0 = two to each other member
+	Circuits int           // that one member may have at once (0 = two to each other member)
 }
 
 // Relay forwards encrypted bytes between members that cannot reach each other, and nobody else.
@@ -116,7 +116,7 @@ func (r *Relay) Close() error {
 	return errors.Join(append(errs, r.node.Close())...)
 }
 
-// onlyMembers lets members alone reserve and connect, and to members alone.
+// onlyMembers lets only members reserve and connect, and only to members.
 type onlyMembers struct{ gate *gater }
 
 func (m onlyMembers) AllowReserve(p peer.ID, _ ma.Multiaddr) bool { return m.gate.listed(p) }

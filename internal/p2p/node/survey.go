@@ -131,7 +131,7 @@ func (n *Node) sight(ctx context.Context, s *Sighting, dial func() (network.Muxe
 			s.RoundTrip, s.Ahead, s.Rate = seen.rtt, seen.ahead, seen.rate
 		}
 		if ctx.Err() == nil || s.Err == nil || err == nil {
-			s.Err = Explain(err) // the last cause says more than that the time was up
+			s.Err = Explain(err) // the last cause is more useful than the end of the time
 		}
 		if err == nil || ctx.Err() != nil {
 			return
@@ -140,7 +140,7 @@ func (n *Node) sight(ctx context.Context, s *Sighting, dial func() (network.Muxe
 	}
 }
 
-// circuit makes a connection of its own to p through a relay.
+// circuit makes a separate connection to p through a relay.
 func (n *Node) circuit(ctx context.Context, p peer.ID) (transport.CapableConn, error) {
 	err := errors.New("no relay")
 	for _, a := range n.indirect.circuitsTo(p) {

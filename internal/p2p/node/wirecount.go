@@ -13,9 +13,9 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// libp2p's bandwidth reporter misses TLS, yamux and QUIC. Here TCP is counted at its socket and
-// QUIC by quic-go's statistics: all that the network carried but TCP, UDP and IP headers.
-// Retransmissions do not count: the kernel does not report TCP's, so QUIC's are subtracted.
+// libp2p's bandwidth reporter misses TLS, yamux and QUIC. Here TCP is counted at its socket and QUIC by quic-go's
+// statistics: all that the network carried except TCP, UDP and IP headers. Retransmissions do not count: the kernel
+// does not report TCP's, so QUIC's are subtracted.
 
 // wire counts the bytes of one TCP connection.
 type wire struct{ sent, received atomic.Int64 }
@@ -45,7 +45,7 @@ func (c countedConn) Write(b []byte) (int, error) {
 
 func (c countedConn) Stat() network.ConnStats {
 	var s network.ConnStats
-	if below, ok := c.Conn.(network.ConnStat); ok { // a relay's limits are told there
+	if below, ok := c.Conn.(network.ConnStat); ok { // a relay's limits are recorded there
 		s = below.Stat()
 	}
 	extra := map[any]any{wireKey{}: c.n}
@@ -73,7 +73,7 @@ func (u countingUpgrader) Upgrade(ctx context.Context, t transport.Transport, c 
 	return found(up), err
 }
 
-// foundConn lets As find a connection's counter: the WebSocket transport hides what Stat says.
+// foundConn lets As find a connection's counter: the WebSocket transport hides what Stat returns.
 type foundConn struct {
 	transport.CapableConn
 	stat network.ConnStats

@@ -23,8 +23,8 @@ type Bag struct {
 // slack is what float32 arithmetic and the rounding of scales add to half a step.
 const slack = 0.05
 
-// miss is by how much a sum is further from the target than rounding explains, squared; limit: what is
-// above it need not be exact.
+// miss is by how much a sum is further from the target than rounding explains, squared. Above limit it need not be
+// exact.
 func (b *Bag) miss(left []float64, limit float64) (sum float64) {
 	for _, v := range left {
 		if v = math.Abs(v) - 0.5 - slack; v > 0 {
@@ -62,7 +62,7 @@ type pairs struct {
 	f     int32
 }
 
-// cells is how many a grid has at most along one axis.
+// cells is how many cells a grid has at most along one axis.
 const cells = 128
 
 func (b *Bag) index() *pairs {
@@ -106,7 +106,7 @@ func (b *Bag) index() *pairs {
 	return p
 }
 
-// axes returns three measurements that vary most, each beside those before it.
+// axes returns the three measurements that vary most, each given the ones before it.
 func (b *Bag) axes() (axis [3]int) {
 	d := len(b.Target)
 	f := len(b.Atom) / d
@@ -198,7 +198,7 @@ func (b *Bag) Search(tries int, key rng.Key) Found {
 	return Found{s.best, s.bestMiss == 0}
 }
 
-// search is one search's state.
+// search is the state of one search.
 type search struct {
 	*Bag
 	limit, tries int

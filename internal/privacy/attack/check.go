@@ -27,12 +27,12 @@ import (
 // nothing to make an encoder of.
 var ErrUnmeasured = errors.New("no attack here reads such rows")
 
-// Check attacks a site's own rows as a member that receives them under p would, for about as long as limit, or four
-// times as long if 50 rows take that, and returns how many of those that it tried it recovered exactly. The site does
-// it by itself, before a run, with an encoder made of its own features and labels; no byte is sent. It tries the rows
-// that other sites would receive, and its others if these are fewer than 50, evenly from those with the fewest values
-// to those with the most. With encoder raw, and for rows of components that are as many as the features, nothing needs
-// to be attacked: the rows are the features.
+// Check attacks a site's own rows as a member that receives them under p would. It takes about as long as limit, or
+// four times as long if 50 rows take that. It returns how many of the rows that it tried it recovered exactly. The site
+// does it by itself, before a run, with an encoder made of its own features and labels; no byte is sent. It tries the
+// rows that other sites would receive and, if these are fewer than 50, its other rows, evenly from the fewest values to
+// the most. With encoder raw, and for rows of components that are as many as the features, nothing needs to be
+// attacked: the rows are the features.
 //
 // The error is ErrUnmeasured for logits of encoder mlp, for sites without training labels by encoders classes
 // and mlp, for full-batch and mini-batch, and for plans with epsilon, which send soft labels instead of columns. Rows
@@ -137,7 +137,7 @@ func Spread(n int) []int {
 	return order
 }
 
-// alone returns a group of one member.
+// alone returns a group with one member.
 func alone() *comm.Group { return comm.NewGroup(netsim.New(1, netsim.Config{}).Transport(0), 0, 1) }
 
 // checkComponents attacks rows of components of the site's own features.
@@ -220,7 +220,7 @@ func checkClasses(
 	}, nil
 }
 
-// viewOf is what a receiver would have of the rows of own by p. site is own as a graph of its own.
+// viewOf is what a receiver would have of the rows of own by p. site is own as a separate graph.
 func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []int32) (*View, error) {
 	p.Federation().MinClass = 1 // a single site has fewer of each class
 	model, err := train(ctx, p, site)
@@ -264,7 +264,7 @@ func viewOf(ctx context.Context, p plan.Plan, own, site *shard.Shard, nodes []in
 	return a, nil
 }
 
-// apart returns a site as a graph of its own, without edges to others.
+// apart returns a site as a separate graph, without edges to others.
 func apart(own *shard.Shard) (*shard.Shard, error) {
 	if own.Labels.Kind() != graph.Single {
 		return nil, ErrUnmeasured
@@ -285,7 +285,7 @@ func apart(own *shard.Shard) (*shard.Shard, error) {
 	return shard.Whole(&graph.Graph{Name: own.Name, Adj: adj, X: own.X, Labels: own.Labels, Split: own.Split}), nil
 }
 
-// train trains by p over a site alone. Its error is ErrUnmeasured if the site cannot train so, unless ctx has ended.
+// train trains by p over only this site. Its error is ErrUnmeasured if the site cannot train so, unless ctx has ended.
 func train(ctx context.Context, p plan.Plan, site *shard.Shard) (*nn.Model, error) {
 	m, err := trainAlone(ctx, p, site)
 	if err != nil && ctx.Err() == nil {

@@ -130,8 +130,8 @@ func (e *even) with(j int32) []float64 {
 	return e.gram[j]
 }
 
-// cost is −2 times the logarithm of how likely a set of n columns is, if all sets of a size are alike: what it leaves
-// of y is rounding.
+// cost is −2 times the log-likelihood of a set of n columns, if all sets of a size are equally likely and what it
+// leaves of y is rounding.
 func (e *even) cost(square, dot float64, n int) float64 {
 	if square <= 0 || dot <= 0 {
 		return math.Inf(1)
@@ -143,7 +143,7 @@ func (e *even) cost(square, dot float64, n int) float64 {
 	return (1-dot*dot/square)*float64(e.d)/e.noise + 2*(all-those-others)
 }
 
-// move takes a column out and puts one in; −1 is none.
+// move takes a column out and puts one in (−1 = none).
 func (e *even) move(out, in int32) bool {
 	if out >= 0 {
 		e.add(out, -1)

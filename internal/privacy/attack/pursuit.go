@@ -41,10 +41,9 @@ type Guess struct {
 	Miss  float64 // length of what it leaves of the measurements, by theirs
 }
 
-// Pursue finds a sparse x ≥ 0 whose measurements x·D are proportional to y: orthogonal matching pursuit
-// (Pati, Rezaiifar and Krishnaprasad, Asilomar 1993) with coefficients of at least 0, followed by swaps of
-// a column for a better one. It ends where what is left is below tolerance, by the length of y, or with
-// most columns.
+// Pursue finds a sparse x ≥ 0 whose measurements x·D are proportional to y. It uses orthogonal matching pursuit (Pati,
+// Rezaiifar and Krishnaprasad, Asilomar 1993) with coefficients of at least 0, and then swaps columns for better ones.
+// It ends when the rest is below tolerance times the length of y, or with most columns.
 func (k *Dictionary) Pursue(y []float32, most int, tolerance float64) Guess {
 	p := k.pursuit(wide(y), tolerance)
 	if p.length == 0 {
@@ -92,7 +91,7 @@ type pursuit struct {
 
 func (p *pursuit) miss() float64 { return math.Sqrt(floats.Dot(p.left, p.left)) / p.length }
 
-// best returns the column outside the set that points most to what is left; −1: none does.
+// best returns the column outside the set whose direction is nearest to the rest (−1 = none).
 func (p *pursuit) best() int32 {
 	at, most := int32(-1), 1e-12*p.length
 	p.products(p.left, p.toward)
@@ -214,7 +213,7 @@ func (p *pursuit) restore(set []int32) {
 	p.solve()
 }
 
-// guess returns the solution without columns that rounding alone has left in it.
+// guess returns the solution without columns that are in it only by rounding.
 func (p *pursuit) guess() Guess {
 	var order []int
 	for i, v := range p.value {

@@ -8,13 +8,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Recovery is what an attack got out of rows of features. A row is exact where the claim equals the
-// victim's raw row, except for its length, in every column; within what rounding leaves of it.
+// Recovery is what an attack got out of rows of features. A row is exact if the claim equals the victim's raw row in
+// every column, except for its length and within rounding.
 type Recovery struct {
-	Tried int
-	Exact int
+	Tried int // rows that were attacked
+	Exact int // rows that were recovered exactly
 
-	Named, Values int // columns that are named, of those that the rows store; 0 if they are not counted
+	Named, Values int // columns of stored values that are named (0 = they are not counted)
 }
 
 // Few is the number of values up to which enumeration finds a row from few measurements.

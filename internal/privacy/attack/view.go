@@ -189,7 +189,8 @@ func (a *View) Value(k int) float64 {
 	return float64(a.Encoder.Input(graph.Features{Dense: row}).Dense.Data[0])
 }
 
-// own returns how much of a row's own part was taken out of a mean (closed.Form.LeaveOwn), and the mean's scale.
+// own returns the fraction of a row's own part that was taken out of a mean (closed.Form.LeaveOwn), and the mean's
+// scale.
 func (a *View) own(i, r, c int) (part, scale float64) {
 	if a.Soft == nil || a.Form.Spec.Residual {
 		return 0, 1

@@ -56,7 +56,7 @@ func NewEdges(g Guarantee, releases int, secret [32]byte) (*PrivateEdges, error)
 		done: map[string]mat.Dense{}}, nil
 }
 
-// Spent returns what all releases tell together; never more than the guarantee.
+// Spent returns the privacy loss of all releases together; never more than the guarantee.
 func (e *PrivateEdges) Spent() Gaussian {
 	return Gaussian(float64(e.bound) * math.Sqrt(2*float64(e.releases)/deviationSquared))
 }

@@ -1,5 +1,5 @@
-// Package dp releases what a graph's edges say under differential privacy: sums over neighbours with
-// noise (Edges), what they spend in all (Gaussian), and a ledger of what was spent of a data set.
+// Package dp releases sums over a graph's edges under differential privacy. It has sums over neighbours with noise
+// (Edges), their total privacy loss (Gaussian), and a ledger of what was spent of a data set.
 package dp
 
 import (
@@ -30,11 +30,11 @@ func (g Guarantee) Validate() error {
 // MaxEpsilon is the largest ε: beyond it nothing is protected.
 const MaxEpsilon = 100
 
-// Gaussian is what Gaussian mechanisms, one after the other and each chosen with regard to the
-// results of those before, tell in all: as much as one draw of a normal distribution of deviation 1
-// whose mean is 0 or Gaussian (μ-GDP; Dong, Roth and Su, JRSS B 84, 2022, theorem 2.7 and corollary
-// 3.3). A mechanism of sensitivity Δ, in the Euclidean norm, and noise of deviation σ is Δ/σ. This
-// is exact: no sequence of Gaussian mechanisms is better than the figures of this type.
+// Gaussian is the total privacy loss of Gaussian mechanisms that follow one another, each chosen by earlier results.
+// They reveal as much as one sample of a normal distribution of deviation 1 whose mean is 0 or Gaussian. (μ-GDP; Dong,
+// Roth and Su, JRSS B 84, 2022, theorem 2.7 and corollary 3.3.) A mechanism of sensitivity Δ, in the Euclidean norm,
+// and noise of deviation σ is Δ/σ. This is exact: no sequence of Gaussian mechanisms is better than the figures of this
+// type.
 type Gaussian float64
 
 // compose returns all of several mechanisms: the root of the sum of squares.

@@ -129,7 +129,7 @@ func (l Ledger) open(do func(f *chain.File, spent LedgerSum) error) (err error) 
 	if on == nil {
 		on = disk.OS{}
 	}
-	// Half a line is from a run whose Spend did not return: it released nothing.
+	// Half a line comes from a run whose Spend did not return, so it released nothing.
 	f, _, err := chain.Open(on, l.Path, placeOf)
 	for until := time.Now().Add(lockWait); errors.Is(err, disk.ErrLocked) && time.Now().Before(until); {
 		time.Sleep(5 * time.Millisecond) // others have it for moments

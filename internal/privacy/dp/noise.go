@@ -11,15 +11,14 @@ import (
 // it, so that every plan draws from the same distribution.
 const sigma = 1 << 12
 
-// deviationSquared is σ² − τ², τ = smoothing: discrete Gaussian noise of parameter σ = sigma protects at
-// least as well as normal noise of that variance, which is what the accountant goes by.
+// deviationSquared is σ² − τ², τ = smoothing. Discrete Gaussian noise of parameter σ = sigma protects at least as well
+// as normal noise of that variance, which the accountant assumes.
 //
-// Add to a normal value X of mean c, an integer, and variance σ² − τ² a discrete Gaussian of
-// parameter τ around it: n with probability φ_τ(n − X) / Σ_k φ_τ(k − X). By Poisson's summation
-// formula that sum is within a factor 1 ± η of 1, η = 2·Σ_j exp(−2π²τ²j²), whatever X is, and the sum
-// of φ_σ over the integers likewise. So n has the distribution of c plus discrete Gaussian noise of
-// parameter σ, up to a factor within 1 ± 4η. What is made of X protects as X does; with τ = 3 the
-// factor is 1 ± 10⁻⁷⁵ in each number, which no sum of numbers here lifts above the rounding of
+// Add to a normal value X of mean c, an integer, and variance σ² − τ² a discrete Gaussian of parameter τ around it: n
+// with probability φ_τ(n − X) / Σ_k φ_τ(k − X). By Poisson's summation formula that sum is within a factor 1 ± η of 1,
+// η = 2·Σ_j exp(−2π²τ²j²), whatever X is, and so is the sum of φ_σ over the integers. So n has the distribution of c
+// plus discrete Gaussian noise of parameter σ, up to a factor within 1 ± 4η. What is made of X protects as X does. With
+// τ = 3 the factor is 1 ± 10⁻⁷⁵ in each number, which no sum of numbers here lifts above the rounding of
 // Gaussian.Delta. (The convolution of discrete Gaussians: Peikert, CRYPTO 2010, theorem 3.1.)
 const deviationSquared = sigma*sigma - smoothing*smoothing
 
@@ -57,7 +56,7 @@ func (s *noise) uniform() uint64 {
 	return binary.LittleEndian.Uint64(s.block[s.used-8:])
 }
 
-// draw returns one value.
+// draw returns one sample.
 func (s *noise) draw() int64 {
 	t := s.sigma + 1
 	square := s.sigma * s.sigma

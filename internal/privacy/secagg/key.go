@@ -15,19 +15,19 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// The members of a session draw fresh keys, exchange the public halves, and derive a secret for
-// each pair. No key is written anywhere: a process that is restarted takes part under other keys, so
-// that no two vectors are ever sent under one mask.
+// The members of a session make fresh random keys, exchange the public halves, and derive a secret for each pair. No
+// key is written anywhere: a process that is restarted takes part with other keys, so that no two vectors are ever sent
+// under one mask.
 //
 //	first message   u8 version · 32 bytes X25519 public key · 1184 bytes ML-KEM-768 encapsulation key · signature
 //	second message  32 bytes SHA-256 of all first messages · 1088 bytes ML-KEM-768 ciphertext, to lower ranks
 //
-// The signature is of purpose, run, number of members, rank and what precedes it in the message.
-// The secret of a pair is HKDF-SHA-256 of both shared secrets, salted with the hash of all first
-// messages: whoever shows two members different keys is found out by the second message.
+// The signature is of purpose, run, number of members, rank and what precedes it in the message. The secret of a pair
+// is HKDF-SHA-256 of both shared secrets, salted with the hash of all first messages. So the second message exposes a
+// member that shows two members different keys.
 
 const (
-	version   = 2 // version 1 masked a chunk by pairs with its owner as well
+	version   = 2 // version 1 also added the mask shared with a chunk's owner
 	purpose   = "heddle: keys of secure sums, version 2\n"
 	pubLen    = 32
 	publicLen = 1 + pubLen + mlkem.EncapsulationKeySize768 // of a first message, without its signature

@@ -55,13 +55,12 @@ func New(ctx context.Context, t KeyTerms, g *comm.Group) (*Reducer, error) {
 	return &Reducer{group: g, pairs: pairs}, nil
 }
 
-// Reduce implements comm.Reducer. Update is summed in fixed point, on a grid that the members agree
-// on through a masked sum of their largest magnitudes; without Bits, in 32 bits where columns or parts
-// have grids of their own, else in 64. M members together send
-// 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes of
-// kind Reduce, with CountBits fewer, and Meta as Group.Reduce does.
+// Reduce implements comm.Reducer. Update is summed in fixed point, on a grid that the members agree on through a masked
+// sum of their largest magnitudes. Without Bits, sums take 32 bits if columns or parts have separate grids, else 64. M
+// members together send 2·(len(Update)·Bits/8 + 32·max(Columns, len(Parts), 1) + 8·len(Counts))·(M−1) bytes of kind
+// Reduce, with CountBits fewer, and Meta as Group.Reduce does.
 //
-// Masks hide what single members sent: of limits (comm.Limit) only the sums are checked, by every member, and nobody is
+// Masks hide what single members sent. So every member checks limits (comm.Limit) only on the sums, and nobody is
 // named.
 //
 // If the first c.Common bytes of Meta differ between members, their masks do not cancel: Update and

@@ -95,9 +95,9 @@ func (k Joint) off(n Normal) float64 {
 func (k Joint) small() float64 { return 16*k.Apart + 1e-30 }
 
 // Check returns an error that is comm.ErrRefused unless n, of all peers, less own, of this one, may be the normal
-// equations of rows with such targets: weights and targets add up to what is known, the Gram matrix of the other peers
-// is positive semidefinite, and their columns explain no more of a target than there is. Rounding is all that these
-// have to spare.
+// equations of rows with such targets. Weights and targets must add up to what is known. The Gram matrix of the other
+// peers must be positive semidefinite, and their columns must explain no more of a target than there is. These limits
+// allow only for rounding.
 func (n Normal) Check(ctx context.Context, own Normal, k Joint) error {
 	eps := k.off(n)
 	if eps >= 1 {

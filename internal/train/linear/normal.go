@@ -24,9 +24,8 @@ type Normal struct {
 // Columns returns how many columns there are, the constant included.
 func (n Normal) Columns() int { return len(n.gram) }
 
-// Part returns this peer's part of what Extend needs for the last k columns of z, N×D: of each the
-// products with itself and all columns before it, and with the targets y, N×C. Row i counts
-// weight[i].
+// Part returns this peer's part of what Extend needs for the last k columns of z, N×D. It has the products of each with
+// itself, with all columns before it, and with the targets y, N×C. Row i counts weight[i].
 func Part(z hmat.Dense, k int, y hmat.Dense, weight []float32) []float32 {
 	d, c := z.Cols, y.Cols
 	gram, cross, weighted := hmat.New(k, d), hmat.New(k, c), z.ColRange(d-k, d).Clone()

@@ -11,7 +11,7 @@ import (
 // squares of each column together. All limits that follow are inequalities that are true whatever the rows are.
 type Rest struct {
 	Rows    float64   // at most
-	Length  float64   // of a row, at most; +Inf: not known
+	Length  float64   // of a row, at most (+Inf = not known)
 	squares []float64 // [F] sum of squares of each column, at most
 }
 
@@ -58,7 +58,7 @@ func (r *Rest) Learn(all, own hmat.Dense, apart []float64) error {
 				"by its squares (got %.6g)", j, most, most, sum)
 		}
 	}
-	if most := r.Rows * r.Length * r.Length; length > most*rounding+room { // false where nothing is known
+	if most := r.Rows * r.Length * r.Length; length > most*rounding+room { // false if nothing is known
 		return comm.Refused("the squares of all columns at the other peers must add up to at most %.6g (got %.6g)",
 			most, length)
 	}

@@ -105,7 +105,7 @@ func checkProjected(ctx context.Context, all, own hmat.Dense, mine, rows float64
 }
 
 const (
-	leastOwn   = 8  // components of this peer's own, below which they say nothing
+	leastOwn   = 8  // of this peer's own components; fewer show nothing
 	rowsEach   = 32 // rows for each own component: components of few rows are the rows themselves
 	lessKept   = 4  // how many times less of this peer's features than its own the components may keep, or
 	lessSpread = 4  // how many times fewer columns they may lie on

@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Batches divide the training links of an epoch among its steps. Each link is of a step by a draw from the seed, the
-// epoch and the IDs of its ends, so that every peer of any number decides alike. A step has as many links as another on
+// Batches divide the training links of an epoch among its steps. The seed, the epoch and the IDs of its ends decide at
+// random on the step of a link, so that every peer of any number decides alike. A step has as many links as another on
 // average.
 type Batches struct {
 	task  *Learner
@@ -53,7 +53,7 @@ func (b *Batches) Left(k int) Left { return b.of[k] }
 func (l Left) Of(node int32) bool { return len(l.at[node]) > 0 }
 
 // Edge reports whether the edge from a source to own node at is one of the links or the reverse of one. relation is one
-// of the graph's, or −1 for layers that read edges without types, which stand for the edges of all relations.
+// of the graph's, or −1 for layers that read edges without types, which represent the edges of all relations.
 func (l Left) Edge(relation, at, source int32) bool {
 	for _, k := range l.at[at] {
 		if one := l.cut.Links[k]; one.Other == source && (relation < 0 || l.cut.Of[relation] == one.Relation) {

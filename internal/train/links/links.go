@@ -143,7 +143,7 @@ func (t *Learner) learn(ctx context.Context) (err error) {
 	return nil
 }
 
-// draw makes the drawer of the nodes for which in returns true.
+// draw makes the Drawer of the nodes for which in returns true.
 func (t *Learner) draw(in func(id int64) bool) {
 	t.drawer = NewDrawer(NewPool(t.dir.Mark, t.shard.Types.Count(), in), t.cut, t.shard)
 }

@@ -14,7 +14,7 @@ import (
 type Wanted struct{ Node, Relation int32 }
 
 // Recommend returns the k best new links of each of wanted, in its order, best first, where z are own rows. The other
-// ends are all nodes, or near ones, of the types that links of the relation join at any peer. All peers call it, who
+// ends are all nodes, or near ones, of the types that links of the relation join at any peer. All peers call it; a peer
 // may want nothing.
 func Recommend(ctx context.Context, c train.LinkTask, s *shard.Shard, d *nn.Decoder, g *comm.Group,
 	sender *train.Sender, r comm.Reducer, z mat.Dense, wanted []Wanted, k int) ([]shard.NewLink, error) {

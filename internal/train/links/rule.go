@@ -30,8 +30,8 @@ type Link struct {
 // Cut is a shard by a rule.
 type Cut struct {
 	Messages  *shard.Shard // without the edges that are held out; nodes and halo are as before
-	Relations []string     // names of the relations whose edges are links; one empty name: edges without types
-	// of each relation of the graph, which of Relations its edges or their reverses are links of; −1: none
+	Relations []string     // names of the relations whose edges are links (one empty name = edges without types)
+	// of each relation of the graph, the element of Relations for its edges or their reverses (−1 = none)
 	Of    []int32
 	Links []Link // of own nodes, by relation, node and other end
 }
@@ -181,7 +181,7 @@ func compare(a, b Link) int {
 	return 0
 }
 
-// stillJoined returns, of each edge of s.Adj, whether some relation still has it: one that had none goes with its
+// stillJoined returns whether some relation still has each edge of s.Adj. An edge that had no relation goes with its
 // reverse.
 func stillJoined(s *shard.Shard, typed *graph.CSR) []bool {
 	keep := make([]bool, s.Adj.NumEdges())

@@ -94,7 +94,7 @@ type timePlace struct {
 	until       [2]float32
 }
 
-// placeOf finds the column of the edges of a relation, which is empty where edges have no types.
+// placeOf finds the column of the edges of a relation, which is empty if edges have no types.
 func placeOf(t *train.LinkTime, s *shard.Shard, relation string) (timePlace, error) {
 	type table struct {
 		Columns []edgeColumn `json:"edge_columns"`
