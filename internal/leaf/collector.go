@@ -108,8 +108,8 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 	return comm.Reduced{Meta: said.Meta}, unpack(x, c)
 }
 
-// collect closes the next exchange, in which a leaf's share has n numbers, and returns the leaves whose shares every
-// collecting site has.
+// collect closes the next exchange, in which the share of leaf t has numbers(t) numbers, and returns the leaves whose
+// shares every collecting site has.
 func (s *Collector) collect(ctx context.Context,
 	numbers func(Token) int) (shares map[uint64]share, list []uint64, err error) {
 	out := make([][]byte, s.group.Size())

@@ -127,8 +127,8 @@ func (p *Partition) adjacency(g *graph.Graph, n Names) error {
 	return nil
 }
 
-// edgeFeatures returns the features of n edges, with separate columns for each relation, and the row of each edge;
-// nothing if no column is named.
+// edgeFeatures returns the features of `edges` edges, with separate columns for each relation, and the row of each
+// edge. There are none if no column is named.
 func (p *Partition) edgeFeatures(name string, edges int) (x mat.Dense, rows []int32, err error) {
 	if name == "" {
 		return x, nil, nil
