@@ -1,4 +1,4 @@
-// Package attack runs our own attacks on runs of our own, and prints what they recover.
+// Package attack runs our own attacks on our own runs, and prints what they recover.
 package attack
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// About is what the page of this experiment begins with.
+// About is the introduction of this experiment's page.
 var About = page.About{
 	Name:  "attacks",
 	Title: "Our own attacks",
@@ -30,7 +30,7 @@ type setting struct {
 	given map[string]string
 }
 
-// settings begin with the old one, which shows in each run that the attacks work.
+// settings begin with the old plan, which shows in each run that the attacks work.
 var settings = []setting{
 	{"pca:128, sums in the clear (old)", map[string]string{"method": "layer-wise", "encoder": "pca:128", "rounds": "1",
 		"secure_sums": "off"}},
@@ -84,7 +84,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// measurement is one setting's on one data set.
+// measurement is the result of one setting on one data set.
 type measurement struct {
 	root, data string
 	peers      int
@@ -98,12 +98,12 @@ type found struct {
 	name           string // of the setting
 	few, many, sum string
 	guessed        float64
-	compared       bool // with what is guessed without a row, base
+	compared       bool // with base is what is guessed without a row
 	base           float64
 	gap, deviation float64
 }
 
-// over prints what is recovered over so many seeds.
+// over prints what is recovered over several seeds.
 func (m *measurement) over(ctx context.Context, p *page.Page, s setting, seeds int) error {
 	var all []found
 	for range seeds {
@@ -179,7 +179,7 @@ func (m *measurement) components(ctx context.Context, s setting, r *recorded.Run
 	f = found{name: s.name, few: fmt.Sprintf("%d/%d", rows.Exact-rows.Many, rows.Tried-rows.Tested),
 		many: fmt.Sprintf("%d/%d", rows.Many, rows.Tested), sum: fmt.Sprint(sum.Exact)}
 	f.guessed, _ = rows.Share()
-	if r.Model.Encoder.Classes != nil { // columns of classes cross beside
+	if r.Model.Encoder.Classes != nil { // columns of classes are sent, too
 		columns, err := r.ClassColumns(ctx, 1, m.rows)
 		if err != nil {
 			return f, err
@@ -189,7 +189,7 @@ func (m *measurement) components(ctx context.Context, s setting, r *recorded.Run
 	return f, nil
 }
 
-// compare takes over how many columns were guessed with rows and without.
+// compare takes over the numbers of columns that were guessed with rows and without.
 func (f *found) compare(r recorded.Recovery) {
 	f.compared = true
 	f.guessed, f.base = r.Share()

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// mostHidden is about how many columns are hidden in turn: each takes a run.
+// mostHidden is about how many columns are hidden in turn, since each takes a run.
 const mostHidden = 4
 
 // columns attacks rows of nodes that have few numeric columns.
@@ -78,8 +78,8 @@ func (b *inference) column(ctx context.Context, p *page.Page, g *graph.Graph, se
 	return nil
 }
 
-// made returns a graph of independent columns, of that many as its name says, or nil. Neighbours are alike in the
-// second column, and the label is of a node's first column and of its neighbours' third.
+// made returns a graph of independent columns, with the number of columns in its name, or nil. Neighbours are alike in
+// the second column. The label depends on a node's first column and on its neighbours' third.
 func made(name string, seed uint64) (*graph.Graph, error) {
 	columns := map[string]int{"six": 6, "sixteen": 16}[name]
 	if columns == 0 {

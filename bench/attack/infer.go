@@ -132,7 +132,7 @@ func (b *inference) run(ctx context.Context, g *graph.Graph, settings string, pa
 	return infer.Train(ctx, p, shards, 0)
 }
 
-// figure writes one finding and its baseline; "–": there is none.
+// figure writes one finding and its baseline ("–" = there is none).
 func figure(all []infer.Finding, attack, measure string) string {
 	k := slices.IndexFunc(all,
 		func(f infer.Finding) bool { return strings.HasPrefix(f.Attack, attack) && f.Measure == measure })
@@ -295,7 +295,7 @@ func (b *inference) hidden(ctx context.Context, p *page.Page, all []*graph.Graph
 	return nil
 }
 
-// links attacks links between nodes of a site where links are the task.
+// links attacks links between nodes of a site if links are the task.
 func (b *inference) links(ctx context.Context, p *page.Page, all []*graph.Graph) error {
 	p.Text("Three sites at random, `task: links`. AUC of pairs of the victim's nodes whose last rows the " +
 		"attacker reads, or with\nlayer-wise computes from what crosses, in brackets by the features of both nodes.")

@@ -71,7 +71,7 @@ func (b *inference) ownFindings(ctx context.Context, p *page.Page) (err error) {
 	return b.attack(ctx, p, *one, shards)
 }
 
-// attack prints what all attacks find in a run by one.
+// attack prints what all attacks find in a run by one plan.
 func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, shards []*shard.Shard) error {
 	if len(shards) < 2 {
 		return fmt.Errorf("sites must be at least 2 to attack one of them (got %d)", len(shards))
@@ -99,7 +99,7 @@ func (b *inference) attack(ctx context.Context, p *page.Page, one plan.Plan, sha
 	return nil
 }
 
-// named returns what a row of the table calls a plan.
+// named returns the name of a plan in a row of the table.
 func named(p plan.Plan, sites int) string {
 	if p.Task.Links() {
 		return fmt.Sprintf("links by %s and %s, negatives from %s", p.Gradient().Model, p.Gradient().Decoder,

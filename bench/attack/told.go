@@ -45,11 +45,11 @@ func (b *inference) told(ctx context.Context, p *page.Page, all []*graph.Graph) 
 	return nil
 }
 
-// view is what the rows of a round tell, over all attackers of a seed: the fraction of training nodes guessed right,
-// and what it would be at the rate of test nodes.
+// view is what the rows of a round reveal, over all attackers of a seed. It has the fraction of training nodes guessed
+// right, and the fraction at the rate of test nodes.
 type view struct{ value, base float64 }
 
-// viewsOf are those of a round, by seed.
+// viewsOf are the views of a round, by seed.
 type viewsOf []view
 
 func (all viewsOf) mean() (m view) {
@@ -70,8 +70,7 @@ func (all viewsOf) excess() (excess, deviation float64) {
 	return excess, math.Sqrt(square / max(n-1, 1) / n)
 }
 
-// views attacks by the view of each of so many sites in turn. It returns what each round tells, of the seeds that have
-// it.
+// views attacks with the view of each site in turn. It returns what each round reveals, for the seeds that have it.
 func (b *inference) views(ctx context.Context, g *graph.Graph, settings string, parts int) (all [3]viewsOf, err error) {
 	for k := range b.seeds {
 		one := *b

@@ -1,5 +1,5 @@
-// Package baselines runs the baselines of the benchmarks, the Python scripts beside it, in
-// processes that do one piece of work at a time, on request.
+// Package baselines runs the baselines of the benchmarks, the Python scripts in its folder, in processes that do one
+// piece of work at a time, on request.
 package baselines
 
 import (

@@ -21,7 +21,7 @@ type Point struct {
 type Panel struct {
 	Title, X, Y string
 	Points      []Point
-	Level       float64 // a dashed line at that figure; 0: none
+	Level       float64 // a dashed line at that figure (0 = none)
 }
 
 // Width of a file, and of the margin between panels, in points.
@@ -30,9 +30,8 @@ const (
 	margin = 8
 )
 
-// Write draws panels, so many in a row, as one SVG file. names are those of the series and, last,
-// of the level, if panels have one. They are explained in the place after the last panel or, where
-// the last row is full, in the first panel.
+// Write draws panels, `columns` in a row, as an SVG file. names are the names of the series and, last, of the level, if
+// panels have one. The legend is in the place after the last panel or, if the last row is full, in the first panel.
 func Write(path string, columns int, names []string, panels ...Panel) error {
 	rows := (len(panels) + columns - 1) / columns
 	wide, high := float64(width)/float64(columns), max(510/float64(columns), 170)

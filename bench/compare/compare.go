@@ -19,7 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// About is what the page of this experiment begins with.
+// About is the introduction of this experiment's page.
 var About = page.About{
 	Name:  "compare",
 	Title: "Accuracy against bytes sent",

@@ -1,4 +1,4 @@
-// Package cover measures what sums in place of rows save.
+// Package cover measures what sums instead of rows save.
 package cover
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// About is what the page of this experiment begins with.
+// About is the introduction of this experiment's page.
 var About = page.About{
 	Name:  "cover",
 	Title: "Covers of the boundary",
@@ -103,7 +103,7 @@ func plans(policy string, parts, hidden int) (layerwise, endToEnd heddle.Plan) {
 	return layerwise, endToEnd
 }
 
-// outcome is what a training left: bytes through the door of rows, of all peers, and the losses.
+// outcome is the result of a training: bytes of rows, of all peers, and the losses.
 type outcome struct {
 	bytes  int64
 	losses []float64

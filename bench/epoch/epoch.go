@@ -27,7 +27,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// About is what the page of this experiment begins with.
+// About is the introduction of this experiment's page.
 var About = page.About{
 	Name:  "epoch",
 	Title: "Epochs of end-to-end training",
@@ -117,7 +117,7 @@ const (
 // processor is the name under which a turn has the processor's time of a way.
 func processor(way string) string { return way + ", processor" }
 
-// way trains so many epochs on.
+// way trains for a number of further epochs.
 type way struct {
 	name     string
 	run      func(epochs int) (wall, busy float64, err error) // of an epoch, in seconds
@@ -191,8 +191,8 @@ func (b *bench) print(p *page.Page, set, model string, ways []*way) error {
 	return nil
 }
 
-// divide replaces g's split, where a share is given: of the labelled nodes that many train, evenly spread, and the
-// others validate and test in turn.
+// divide replaces g's split if a share is given: this share of the labelled nodes trains, evenly spread, and the others
+// validate and test in turn.
 func (b *bench) divide(g *graph.Graph) {
 	if b.share == 0 {
 		return
@@ -215,7 +215,7 @@ func (b *bench) divide(g *graph.Graph) {
 	}
 }
 
-// plan is that of one worker's training, which validates only at the beginning and at the end.
+// plan is the plan of one worker's training, which validates only at the beginning and at the end.
 func (b *bench) plan(model string) heddle.Plan {
 	p := heddle.Defaults(plan.FullBatch, model)
 	p.Gradient().Hidden, p.RowNorm, p.Gradient().LR, p.Gradient().Decay, p.Gradient().Dropout = b.hidden, "l1", 0.01,

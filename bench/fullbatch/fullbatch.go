@@ -1,4 +1,4 @@
-// Package fullbatch measures what a worker of exact full-batch training holds and sends.
+// Package fullbatch measures the memory and the traffic of a worker of exact full-batch training.
 package fullbatch
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// About is what the page of this experiment begins with.
+// About is the introduction of this experiment's page.
 var About = page.About{
 	Name:  "fullbatch",
 	Title: "Memory and traffic of full-batch training",
@@ -113,8 +113,7 @@ func (s settings) plan(fetch, link string) heddle.Plan {
 	return p
 }
 
-// compare prints what workers hold and send, by their number and by the way in which they fetch
-// rows.
+// compare prints the memory and traffic of workers, by their number and by the way in which they fetch rows.
 func compare(ctx context.Context, p *page.Page, s settings, o options) error {
 	g := ring(s.Nodes, s.Degree, s.Features, s.Classes)
 	p.Text("%d nodes, %d edges, %s. MB are those of the worker that holds most.", g.N(), g.Adj.NumEdges(), s.Model)
@@ -167,15 +166,14 @@ func cut(g *graph.Graph, k int) ([]*shard.Shard, error) {
 // measured is what one worker reports.
 type measured struct {
 	Memory   fullbatch.StepMemory
-	Resident int64 // bytes of the process beyond those before; 0: workers share a process
+	Resident int64 // bytes of the process, less the bytes before (0 = workers share a process)
 	Halo     int64 // rows
 	Sent     int64 // bytes of the last step
 	Seconds  float64
-	Busy     float64 // seconds of processor of a step; 0: reported by another worker of the process
+	Busy     float64 // seconds of processor of a step (0 = another worker of the process reports them)
 }
 
-// figures are MB of the worker that holds most, what all send a step for each halo row, and seconds
-// a step.
+// figures are MB of the worker with the most memory, what all send a step for each halo row, and seconds a step.
 type figures struct{ rows, aggregates, halo, first, edges, resident, sent, seconds, busy float64 }
 
 func sum(all []measured) (f figures) {
@@ -195,7 +193,7 @@ func sum(all []measured) (f figures) {
 
 func mb(n int64) float64 { return float64(n) / 1e6 }
 
-// late hides from the trainer that it is a group: sums are made when no rows travel.
+// late hides from the trainer that it is a group: sums are made when no rows are sent.
 type late struct{ *comm.Group }
 
 // trainOne is one worker.
@@ -253,8 +251,8 @@ func inMemory(ctx context.Context, s settings, p heddle.Plan, shards []*shard.Sh
 	})
 }
 
-// scale prints what a machine holds for a graph of total nodes on some numbers of them, by the
-// bytes that one worker holds for each of the nodes of the graph that s describes.
+// scale prints the memory of a machine for a graph of total nodes on some numbers of machines. It scales the bytes of
+// one worker for each node of the graph that s describes.
 func scale(ctx context.Context, p *page.Page, s settings, total int, machines string) error {
 	plan, whole := s.plan("sar", ""), shard.Whole(ring(s.Nodes, s.Degree, s.Features, s.Classes))
 	method, err := plan.Configure(whole)

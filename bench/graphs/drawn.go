@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Unlike are the names of drawn graphs that differ from the data sets, on which nothing was tuned: each has a seed.
+// Unlike are the names of generated graphs that differ from the data sets, on which nothing was tuned: each has a seed.
 var Unlike = []string{"drawn-dense", "drawn-text", "drawn-binary"}
 
 // population is a graph in the making: its nodes have classes, sites and neighbours.
@@ -71,7 +71,7 @@ func DrawUnlike(name string, seed uint64) (*graph.Graph, error) {
 	return nil, fmt.Errorf("drawn graph must be one of %q (got %q)", Unlike, name)
 }
 
-// people draws class and site of n nodes.
+// people samples class and site of n nodes.
 func (p *population) people(n, classes, sites int) {
 	key := p.key.FoldString("people")
 	for i := range n {
@@ -83,8 +83,8 @@ func (p *population) people(n, classes, sites int) {
 	}
 }
 
-// graph draws so many edges for each node, within its site: the other end is of the class that other returns, where
-// draw is uniform over 0 to 999.
+// graph samples `degree` edges for each node, within its site. The other end is of the class that other returns, given
+// a draw that is uniform over 0 to 999.
 func (p *population) graph(name string, degree int, other func(class, draw int32) int32) (*graph.Graph, error) {
 	n, classes := len(p.class), slices.Max(p.class)+1
 	src, dst := p.edges("edges", degree, other)
@@ -96,7 +96,7 @@ func (p *population) graph(name string, degree int, other func(class, draw int32
 	return g, err
 }
 
-// edges draws so many edges for each node; what names them.
+// edges samples `degree` edges for each node; what names them.
 func (p *population) edges(what string, degree int, other func(class, draw int32) int32) (src, dst []int32) {
 	of := map[[2]int32][]int32{}
 	for i := range p.class {
@@ -114,8 +114,8 @@ func (p *population) edges(what string, degree int, other func(class, draw int32
 	return src, dst
 }
 
-// amounts draws columns of positive numbers: of the first three the size differs between classes, by factors; the
-// others, of very different units, tell nothing.
+// amounts samples columns of positive numbers. The first three differ between classes, by factors; the others, of very
+// different units, carry no information.
 func (p *population) amounts(columns int) mat.Dense {
 	x := mat.New(len(p.class), columns)
 	for i := range x.Rows {
@@ -131,8 +131,8 @@ func (p *population) amounts(columns int) mat.Dense {
 	return x
 }
 
-// words draws the words of short texts: a quarter of them of the class's topic, and each from the vocabulary of the
-// node's site, of which a third is that of all sites.
+// words samples the words of short texts. A quarter of them have the class's topic, and each is from the vocabulary of
+// the node's site. All sites share a third of their vocabularies.
 func (p *population) words(columns, count int) *mat.Sparse {
 	x := &mat.Sparse{Rows: len(p.class), Cols: columns, RowPtr: []int64{0}}
 	shared := columns / (2*len(p.sites) + 1) // a third of what one site knows
@@ -162,7 +162,7 @@ func (p *population) words(columns, count int) *mat.Sparse {
 	return x
 }
 
-// bits draws columns of zeros and ones: a fourth are ones, of a class's own columns two fifths.
+// bits samples columns of zeros and ones: a fourth are ones, in a class's own columns two fifths.
 func (p *population) bits(columns int) mat.Dense {
 	x := mat.New(len(p.class), columns)
 	for i := range x.Rows {
@@ -180,7 +180,7 @@ func (p *population) bits(columns int) mat.Dense {
 	return x
 }
 
-// shares draws which nodes train and validate, so large shares of all; the others test.
+// shares samples which nodes train and validate, as these shares of all; the others test.
 func (p *population) shares(train, val float64) []graph.Split {
 	split := make([]graph.Split, len(p.class))
 	for k, i := range p.key.FoldString("split").Perm(len(split)) {
@@ -196,7 +196,7 @@ func (p *population) shares(train, val float64) []graph.Split {
 	return split
 }
 
-// fewOfEach draws so many nodes of each class and site to train, and as many to validate; the others test.
+// fewOfEach samples n nodes of each class and site to train, and as many to validate; the others test.
 func (p *population) fewOfEach(n int) []graph.Split {
 	split, drawn := make([]graph.Split, len(p.class)), map[[2]int32]int{}
 	for _, i := range p.key.FoldString("split").Perm(len(split)) {

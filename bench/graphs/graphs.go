@@ -1,4 +1,4 @@
-// Package graphs has the graphs that are measured: data sets, and graphs drawn from a seed.
+// Package graphs has the graphs that are measured: data sets, and graphs generated from a seed.
 package graphs
 
 import (
@@ -23,8 +23,8 @@ func Root(f *flag.FlagSet) *string {
 	return f.String("root", root, "folder of the data sets; default: $HEDDLE_DATA")
 }
 
-// Open returns a data set under root, or a drawn graph: power-law-20M or communities-20M has 20
-// million undirected edges.
+// Open returns a data set under root, or a generated graph: power-law-20M or communities-20M has 20 million undirected
+// edges.
 func Open(root, name string) (*graph.Graph, error) {
 	at := strings.LastIndexByte(name, '-')
 	kind, size := name[:max(at, 0)], name[at+1:]
@@ -51,9 +51,8 @@ func Open(root, name string) (*graph.Graph, error) {
 	return &graph.Graph{Name: name, Adj: adj, Split: make([]graph.Split, n), Labels: labels}, err
 }
 
-// Draw returns the edges of a graph of a tenth as many nodes, whose degrees follow a power law of
-// exponent 3 (Chung and Lu). Those of kind communities are in 256 groups, in which 80 % of the
-// edges stay. Node IDs tell nothing of either.
+// Draw returns the edges of a graph of a tenth as many nodes, whose degrees follow a power law of exponent 3 (Chung and
+// Lu). Those of kind communities are in 256 groups, in which 80 % of the edges stay. Node IDs reveal neither.
 func Draw(kind string, edges int) (nodes int, batches func(yield func(src, dst []int32) error) error, err error) {
 	groups, inside := 256, 0.8
 	switch kind {

@@ -8,13 +8,12 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// leastNodes is the least number of nodes of a site with skewed labels: shares are drawn again until
-// all sites have that many.
+// leastNodes is the least number of nodes of a site with skewed labels: shares are sampled again until all sites have
+// this many.
 const leastNodes = 10
 
-// Skewed returns g at sites whose labels differ: of each class, the sites' shares are drawn by
-// Dirichlet's distribution of parameter alpha (Hsu, Qi and Brown, arXiv 1909.06335). Nodes without a
-// label count as one more class.
+// Skewed returns g at sites whose labels differ: of each class, the sites' shares follow Dirichlet's distribution of
+// parameter alpha (Hsu, Qi and Brown, arXiv 1909.06335). Nodes without a label count as one more class.
 func Skewed(g *graph.Graph, sites int, alpha float64, seed uint64) *graph.Graph {
 	key := rng.New(seed).FoldString("bench/skew")
 	byClass := make([][]int32, g.Labels.Classes+1)
@@ -57,7 +56,7 @@ func Skewed(g *graph.Graph, sites int, alpha float64, seed uint64) *graph.Graph 
 	}
 }
 
-// dirichlet draws n shares, which sum to 1.
+// dirichlet samples n shares, which sum to 1.
 func dirichlet(key rng.Key, n int, alpha float64) []float64 {
 	x, sum := make([]float64, n), 0.0
 	for i := range x {
@@ -70,8 +69,7 @@ func dirichlet(key rng.Key, n int, alpha float64) []float64 {
 	return x
 }
 
-// gamma draws from the gamma distribution of that shape and scale 1 (Marsaglia and Tsang, ACM TOMS
-// 26, 2000).
+// gamma samples from the gamma distribution of that shape and scale 1 (Marsaglia and Tsang, ACM TOMS 26, 2000).
 func gamma(key rng.Key, shape float64) float64 {
 	if shape < 1 {
 		return gamma(key.FoldString("above 1"), shape+1) * math.Pow(1-key.Float64(0), 1/shape)

@@ -8,7 +8,7 @@ import (
 )
 
 // Resplit returns g, whose nodes have one class each, with as many training nodes of each class and as many validation
-// nodes, drawn anew by seed. All other nodes with a class are test nodes.
+// nodes, sampled anew by seed. All other nodes with a class are test nodes.
 func Resplit(g *graph.Graph, seed uint64) *graph.Graph {
 	left, val := make([]int, g.Labels.Classes), len(g.InSplit(graph.Val))
 	for _, i := range g.InSplit(graph.Train) {

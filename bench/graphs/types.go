@@ -5,14 +5,14 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Typed is the name of a drawn graph of which only the types of edges tell which neighbours are alike.
+// Typed is the name of a generated graph in which only the types of edges reveal which neighbours are alike.
 const Typed = "drawn-typed"
 
-// DrawTyped returns 2,400 nodes of three classes, with 24 columns of zeros and ones that tell little of them, and four
-// edges of each of two relations from each node. Three quarters of the relation trusts end at a node of the same class,
-// and three quarters of disputes at one of the next class; the others end anywhere. A tenth of the nodes train, a tenth
-// validate. Of a node's 16 neighbours 7 are of its own class where types are ignored; of the four by each relation and
-// direction three are of the class that these tell.
+// DrawTyped returns 2,400 nodes of three classes, with 24 columns of zeros and ones that reveal little of them, and
+// four edges of each of two relations from each node. Three quarters of the relation trusts end at a node of the same
+// class, and three quarters of disputes at one of the next class; the others end anywhere. A tenth of the nodes train,
+// a tenth validate. A node has 16 neighbours. If types are ignored, 7 of them are of its class. Among the four by each
+// relation and direction, three are of the class that these imply.
 func DrawTyped(seed uint64) (*graph.Graph, error) {
 	p := &population{key: rng.New(seed).FoldString(Typed)}
 	p.people(2400, 3, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/kernels/measure"
 )
 
-// dataSets is the neighbour sums of GCN on data sets under root: sets are their names, separated by
-// commas. Their peak is the same rows read in the same order.
+// dataSets measures the neighbour sums of GCN on data sets under root; sets has their names, separated by commas. Their
+// peak is reading the same rows in the same order.
 func dataSets(root, sets string) (all []measure.Case, err error) {
 	for _, name := range strings.FieldsFunc(sets, func(r rune) bool { return r == ',' }) {
 		path := filepath.Join(root, name)

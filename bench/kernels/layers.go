@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// layers are built-in layers of width 64 and, beside those that do the same, layers of messages.
+// layers are built-in layers of width 64 and, next to them, layers of messages that do the same.
 func layers() (all []measure.Case) {
 	for _, g := range []*measure.Graph{measure.Uniform(18_333, 9), measure.Uniform(13_752, 36)} {
 		for _, one := range []struct {
@@ -60,7 +60,7 @@ func ownMessages(how aggregate.Reduction, gated bool) *aggregate.EdgeMessages {
 	return f
 }
 
-// layerOf is both passes of a layer on rows of 64; own, if there is one, takes the place of its aggregator.
+// layerOf is both passes of a layer on rows of 64; own, if there is one, replaces its aggregator.
 func layerOf(g *measure.Graph, name, conv string, own aggregate.Aggregator) measure.Case {
 	const width = 64
 	return measure.Case{

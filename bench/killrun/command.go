@@ -29,7 +29,7 @@ undisturbed run to the bit.
 - last 100 ms: at any time of them, by how long an undisturbed run takes
 - random: at any time`}
 
-// most is how many runs in a row may not count before a phase is given up.
+// most is how many runs in a row may fail to count before a phase is given up.
 const most = 20
 
 // Command registers the flags of the experiment and returns it.
@@ -85,7 +85,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// all makes runs until so many have counted, or one phase cannot be met.
+// all makes runs until enough have counted, or one phase cannot be met.
 func (x *experiment) all(ctx context.Context, runs int, chosen []phase, ways []method) (all []record, err error) {
 	if err := x.prepare(ctx, ways); err != nil {
 		return nil, err

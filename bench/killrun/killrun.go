@@ -39,7 +39,7 @@ type record struct {
 	Carrier string  `json:"carrier"`
 	Phase   string  `json:"phase"`
 	Victim  int     `json:"victim"`
-	Proof   string  `json:"proof"`   // last line of the victim's log that tells where it was when it was killed
+	Proof   string  `json:"proof"`   // last line of the victim's log that shows where it was when it was killed
 	Counted bool    `json:"counted"` // the victim was alive and in the phase
 	Outcome string  `json:"outcome"` // same model, other model, failed or hung
 	Restart float64 `json:"restart_s"`

@@ -9,14 +9,14 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// A marker is a line of a peer's log that tells how far it is.
+// A marker is a line of a peer's log that shows how far it is.
 type marker struct {
 	kind  string // one of the kinds
 	stage string
 	round int
 }
 
-// The kinds of markers, as peers log them where HEDDLE_LOG is debug.
+// The kinds of markers, as peers log them if HEDDLE_LOG is debug.
 const (
 	meeting   = "meeting the other peers"
 	begun     = "session begun"
@@ -34,7 +34,7 @@ func (m marker) String() string {
 	return m.kind
 }
 
-// parseMarker reads a line of slog's text handler; not ok, it is another line.
+// parseMarker reads a line of slog's text handler; ok is false for any other line.
 func parseMarker(line string) (m marker, ok bool) {
 	for _, kind := range []string{meeting, begun, roundDone, stageDone} {
 		if strings.Contains(line, fmt.Sprintf("msg=%q", kind)) {
@@ -94,7 +94,7 @@ func (m method) goesOn(last marker) bool {
 type phase struct {
 	name   string
 	spread time.Duration                          // from the marker to the kill, at most
-	marker func(method, rng.Key) marker           // to wait for; the zero marker: none
+	marker func(method, rng.Key) marker           // to wait for (zero = none)
 	in     func(m method, last marker) (yes bool) // whether a peer is in the phase that has logged this last
 }
 
@@ -133,7 +133,7 @@ func (p phase) String() string { return p.name }
 
 func (m method) String() string { return m.name }
 
-// parse takes names of some of all with commas between; empty: all. what is what they are.
+// parse takes names of some of all with commas between (empty = all). what is what they are.
 func parse[T fmt.Stringer](what string, all []T, s string) (out []T, err error) {
 	if s == "" {
 		return all, nil

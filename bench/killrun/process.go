@@ -176,7 +176,7 @@ func (p *process) read(log io.Reader) {
 	close(p.done)
 }
 
-// await returns when the process has logged a marker; not ok, it has ended or taken too long.
+// await returns when the process has logged a marker; ok is false if it has ended or taken too long.
 func (p *process) await(ctx context.Context, want marker, limit time.Duration) (ok bool) {
 	if want.kind == "" {
 		return true
@@ -265,7 +265,7 @@ func (c *crew) remove() { os.RemoveAll(c.dir) }
 
 var errDiffer = errors.New("two peers hold different models")
 
-// digest is that of the tensors of all peers' models, which must be the same.
+// digest is the digest of the tensors of all peers' models, which must be the same.
 func (c *crew) digest() (string, error) {
 	first := ""
 	for r := range peers {

@@ -57,7 +57,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// measure adds the row of a plan: of its seeds the median, and the mean accuracy.
+// measure adds the row of a plan: the median over its seeds, and the mean accuracy.
 func measure(ctx context.Context, p *page.Page, g *graph.Graph, plan heddle.Plan, seeds int) error {
 	link, err := netsim.ParseTable(plan.Link)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package links compares link prediction with PyTorch Geometric, on the same held-out links and the same drawn pairs.
+// Package links compares link prediction with PyTorch Geometric, on the same held-out links and the same sampled pairs.
 package links
 
 import (
@@ -241,8 +241,8 @@ func theirs(py *baselines.Process, data, file string, m method, o options, at po
 	return out.Val, out.Test, err
 }
 
-// export writes the links of a seed as lines: the split, the two ends, and of links that are held out the nodes that
-// they are ranked among.
+// export writes the links of a seed as lines: the split, the two ends and, for held-out links, the nodes that they are
+// ranked among.
 func export(path string, g *graph.Graph, seed uint64) error {
 	s := shard.Whole(g.Numbered())
 	c, err := links.Rule{Seed: seed, Val: 0.05, Test: 0.1}.Cut(s)

@@ -29,7 +29,7 @@ import (
 	"time"
 )
 
-// About names a subcommand and says what it measures.
+// About names a subcommand and describes what it measures.
 type About struct{ Name, Title, Text string }
 
 // Page is one measurement: the command, the machine and the date, then texts and tables.
@@ -126,8 +126,8 @@ func (p *Page) Write(file, table string) error {
 	return writeFile(file, out.Bytes())
 }
 
-// command is the command line that repeats a measurement. It does not tell where things are on this
-// machine, nor whether a page was written.
+// command is the command line that repeats a measurement. It does not include paths of this machine, nor whether a page
+// was written.
 func command(args []string) string {
 	words := []string{"go", "run", "./bench"}
 	heading := false

@@ -203,9 +203,9 @@ func (o options) measure(g *graph.Graph, policy string, k int) (result, error) {
 	return measureNodes(g, by, policy, k, o.repeat)
 }
 
-// cost returns the least processor seconds of several runs of f, and by how many MB another run,
-// whose garbage is collected at once as far as that goes, raised the peak of memory: what a
-// partitioner holds, without its garbage.
+// cost returns the least processor seconds of several runs of f, and by how many MB another run, whose garbage is
+// collected at once as far as that goes, raised the peak of memory: what the memory of a partitioner, without its
+// garbage.
 func cost(repeat int, f func() error) (seconds, peak float64, err error) {
 	debug.FreeOSMemory()
 	base, percent := measure.Resident("VmRSS", true), debug.SetGCPercent(10)
@@ -242,8 +242,8 @@ func measureNodes(g *graph.Graph, by partition.Policy, policy string, k, repeat 
 	return result{policy, int64(r.Cut / 2), int64(r.Halo), r.NodeBalance, r.EdgeBalance, seconds, peak}, nil
 }
 
-// measureBaseline has the baseline measure the graph, which it reads from a folder of its own; it
-// prints a line for each of its policies, with figures separated by blanks.
+// measureBaseline has the baseline measure the graph, which it reads from a separate folder; it prints a line for each
+// of its policies, with figures separated by blanks.
 func (o options) measureBaseline(ctx context.Context, name string, g *graph.Graph, k int) (all []result, err error) {
 	dir, err := os.MkdirTemp("", "graph")
 	if err != nil {

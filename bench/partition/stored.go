@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/kernels/measure"
 )
 
-// stream stores drawn graphs, if they are not there, and partitions them from there in bounded
-// memory: a row for each phase, then one for all of them, then the partition.
+// stream stores generated graphs, if they are not there, and partitions them from there in bounded memory. It prints a
+// row for each phase, then one for all of them, then the partition.
 func (o options) stream(p *page.Page) error {
 	debug.SetMemoryLimit(o.memory * 3 / 4)
 	var rows [][]any
@@ -67,7 +67,7 @@ func (o options) stream(p *page.Page) error {
 	return nil
 }
 
-// peak is the most memory that this process has held, in MB.
+// peak is the most memory that this process has used, in MB.
 func peak() int64 { return measure.Resident("VmHWM", false) >> 20 }
 
 func (o options) streamOne(p *page.Page, name, path, out, policy string, k int,

@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph/partition"
 )
 
-// What wall trains: GraphSAGE of three layers of 256 columns with the whole graph, by two processes of one thread, so
-// many epochs and turns.
+// What wall trains: GraphSAGE of three layers of 256 columns with the whole graph, by two processes of one thread, for
+// these numbers of epochs and turns.
 const (
 	wallEpochs = 8
 	wallTurns  = 3
@@ -91,7 +91,7 @@ func pair(format string, x [2]float64) string {
 	return fmt.Sprintf(format+", "+format, x[0], x[1])
 }
 
-// epoch is what one took of two workers.
+// epoch is what an epoch took of two workers.
 type epoch struct {
 	wall                 float64 // seconds
 	processor, megabytes [2]float64
@@ -222,7 +222,7 @@ func next(events *bufio.Scanner, pid int) (m mark, err error) {
 	return m, fmt.Errorf("no more epochs: %w", cmp.Or(events.Err(), os.ErrClosed))
 }
 
-// processorSeconds returns those of a process so far (proc(5)).
+// processorSeconds returns the processor seconds of a process so far (proc(5)).
 func processorSeconds(pid int) (float64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 // canaries is how many pairs of nodes a run decides on by a coin.
 const canaries = 1000
 
-// known measures how well two attackers tell whether a pair of nodes has an edge. The pairs are drawn at
-// random among nodes with the same most probable class, and a coin decides which of them get an edge: so
-// that what nodes have in common tells nothing.
+// known measures how well two attackers detect whether a pair of nodes has an edge. The pairs are random among nodes
+// with the same most probable class, and a coin decides which of them get an edge. So what nodes have in common reveals
+// nothing.
 func known(ctx context.Context, p *page.Page, root string, names []string, runs int) error {
 	p.Text("Area under the ROC curve (0.5: chance, 1: certainty) of attacks on single edges: %d pairs of nodes\n"+
 		"of the same predicted class, to half of which an edge was added by a coin, in each of %d runs. The\n"+
@@ -54,13 +54,13 @@ func known(ctx context.Context, p *page.Page, root string, names []string, runs 
 // coins are pairs of nodes, to some of which an edge was added.
 type coins struct {
 	rows   mat.Dense // class rows
-	before graph.CSR // edges without any of the pairs'
+	before graph.CSR // edges without the pairs' edges
 	after  graph.CSR
 	pairs  [][2]int32
 	added  []bool
 }
 
-// decide draws the pairs, of nodes without an edge, each node in one pair at most.
+// decide samples the pairs, of nodes without an edge, each node in one pair at most.
 func decide(g *graph.Graph, rows mat.Dense, key rng.Key) (*coins, error) {
 	n := g.N()
 	class := make([]int, n)
@@ -96,7 +96,7 @@ func decide(g *graph.Graph, rows mat.Dense, key rng.Key) (*coins, error) {
 	return c, err
 }
 
-// attack returns how well both attackers do on sums of this ε; 0: exact ones.
+// attack returns how well both attackers do on sums of this ε (0 = exact sums).
 func (c *coins) attack(epsilon float64) (alone, others float64, err error) {
 	const releases = 2
 	rows := c.rows.Clone()
@@ -149,7 +149,7 @@ func sums(adj *graph.CSR, rows mat.Dense) mat.Dense {
 	return out
 }
 
-// area is that under the ROC curve of a score for pairs with an added edge against those without.
+// area is the area under the ROC curve of a score for pairs with an added edge against pairs without.
 func (c *coins) area(score []float64) float64 {
 	var with, without []float64
 	for p, v := range score {

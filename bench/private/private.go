@@ -59,7 +59,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// open returns the graph of run k, from 0, with its split where the data set has several.
+// open returns the graph of run k, from 0, with its split if the data set has several.
 func open(root, name string, k int) (*graph.Graph, error) {
 	path := filepath.Join(root, name)
 	g, err := dataset.Read(path, k)
@@ -82,7 +82,7 @@ func private(epsilon float64, seed int) heddle.Plan {
 // quiet is an ε whose noise is a tenth of a row's length: as good as none.
 const quiet = dp.MaxEpsilon
 
-// accuracy compares plans that differ in ε alone, with one without edges and one without privacy.
+// accuracy compares plans that differ only in ε, with one without edges and one without privacy.
 func accuracy(ctx context.Context, p *page.Page, root string, names []string, runs, hops int,
 	judged graph.Split) error {
 	p.Text("Accuracy of %s nodes in %%, with the standard error of the mean over %d runs, of four peers; δ is %g.\n"+
@@ -130,7 +130,7 @@ func accuracy(ctx context.Context, p *page.Page, root string, names []string, ru
 	return nil
 }
 
-// splitName is the split of the nodes that a table judges by.
+// splitName is the split of the nodes on which a table is measured.
 func splitName(of graph.Split) string {
 	if of == graph.Val {
 		return "validation"
@@ -157,7 +157,7 @@ func (f figure) String() string {
 	return fmt.Sprintf("%.2f ± %.2f", mean, math.Sqrt(square/float64(len(f)-1)/float64(len(f))))
 }
 
-// noise lists how much noise a guarantee needs for so many exchanges.
+// noise lists how much noise a guarantee needs for several numbers of exchanges.
 func noise(p *page.Page) error {
 	p.Text("Deviation of the noise in each number of a sum, in units of its sensitivity (√2 rows of length 1), by\n"+
 		"the number of exchanges; δ is %g. Two is what one closed form has, 800 what an exchange in every epoch of\n"+

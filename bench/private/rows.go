@@ -18,8 +18,8 @@ import (
 // sites is the number of sites of a run whose rows are attacked; the first one attacks.
 const sites = 3
 
-// crossed measures how well a site that follows the protocol tells the pairs of decide from the rows that it receives
-// of both nodes, as they cross.
+// crossed measures how well a site that follows the protocol detects the pairs of decide from the rows that it receives
+// of both nodes, as they are sent.
 func crossed(ctx context.Context, p *page.Page, root string, names []string, runs int) error {
 	p.Text("The same for a site of three that follows the protocol and has nothing but the rows that it "+
 		"receives of both nodes.\n*baseline* has those rows that no edge has entered. `frugal` is the plan without "+

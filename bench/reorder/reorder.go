@@ -59,7 +59,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// now is the processor's time where the system counts it.
+// now is the processor's time if the system counts it.
 func now() time.Duration {
 	t := measure.Now()
 	return cmp.Or(t.Processor, t.Wall)
@@ -108,8 +108,8 @@ func compare(p *page.Page, g *graph.Graph, name string, k int, widths []string, 
 	return nil
 }
 
-// spmm returns, for each order, the least time of one sum over all neighbours of all shards. The
-// orders take turns, so that other work of the machine falls on all.
+// spmm returns, for each order, the least time of one sum over all neighbours of all shards. The orders take turns, so
+// that other work of the machine slows down all of them alike.
 func spmm(ordered [][]*shard.Shard, width, repeat int) []time.Duration {
 	sum := make([]time.Duration, len(ordered))
 	for p := range ordered[0] {

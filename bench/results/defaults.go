@@ -74,10 +74,10 @@ func CommandDefaults(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	})
 }
 
-// typedModels read the types of edges: their defaults are run on typedData alone.
+// typedModels read the types of edges: their defaults are run only on typedData.
 var typedModels, typedData = []string{"rgcn", "rsage"}, []string{"imdb", graphs.Typed}
 
-// printDefaultsAlone prints what the defaults of each model reach. A drawn graph has a draw for each seed.
+// printDefaultsAlone prints what the defaults of each model reach. A generated graph is a new sample for each seed.
 func (o options) printDefaultsAlone(ctx context.Context, p *page.Page, b *book, method string) error {
 	p.Table("model %s", "data set %s", "test %s", "validation %.2f", "total MB %.1f", "runs %d")
 	models := defaultsModels[method]
@@ -103,7 +103,7 @@ func (o options) printDefaultsAlone(ctx context.Context, p *page.Page, b *book, 
 	return nil
 }
 
-// printDefaults prints each model's defaults beside the best of its grid.
+// printDefaults prints each model's defaults next to the best of its grid.
 func (o options) printDefaults(ctx context.Context, p *page.Page, b *book, method string) error {
 	p.Table("model %s", "data set %s", "test %s", "validation %.2f", "test of the best %s", "its validation %.2f",
 		"difference %+.2f", "best of components: test %s", "its validation %.2f", "difference %+.2f",

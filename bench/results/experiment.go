@@ -24,9 +24,9 @@ import (
 type experiment struct {
 	Name   string
 	Data   string
-	Skew   float64 // the sites' labels are drawn by Dirichlet's distribution of that parameter; 0: as the plan says
-	Labels int     // training nodes of a class that each site keeps; 0: all
-	Alone  bool    // each site trains a model of its own
+	Skew   float64 // parameter of Dirichlet's distribution of the sites' labels (0 = as the plan sets it)
+	Labels int     // training nodes of a class that each site keeps (0 = all)
+	Alone  bool    // each site trains a separate model
 	Pooled bool    // one peer trains on the data of all sites
 	heddle.Plan
 }
@@ -71,7 +71,7 @@ type summary struct {
 	runs []record
 }
 
-// mean is that of a figure of the runs.
+// mean is the mean of a figure of the runs.
 func (s summary) mean(figure func(record) float64) (mean float64) {
 	for _, r := range s.runs {
 		mean += figure(r) / float64(len(s.runs))
@@ -107,7 +107,7 @@ func (s summary) stages() string {
 	return strings.Join(means, " / ")
 }
 
-// bytes returns the mean megabytes of the runs, by door.
+// bytes returns the mean megabytes of the runs, by traffic class.
 func (s summary) bytes() (halo, reduce, control float64) {
 	return s.mean(func(r record) float64 { return float64(r.Halo) / 1e6 }),
 		s.mean(func(r record) float64 { return float64(r.Reduce) / 1e6 }),
@@ -205,7 +205,7 @@ func (e experiment) measured(ctx context.Context, g *graph.Graph, ask record) (r
 	o := outcomes[0]
 	r.Test, r.Seconds = measure(o.Test), o.Seconds
 	r.Halo, r.Reduce, r.Control = o.Sent.Halo, o.Sent.Reduce, o.Sent.Control
-	if len(o.Runs) > 1 { // of sites that train alone
+	if len(o.Runs) > 1 { // of sites that train by themselves
 		r.Val = measure(math.NaN())
 		return r, nil
 	}

@@ -20,7 +20,7 @@ var manySites = []struct {
 	skewed bool
 }{{4, false}, {16, false}, {64, false}, {4, true}, {16, true}}
 
-// sitesData are the data sets of the goals without sites of their own.
+// sitesData are the data sets of the goals that have no sites.
 var sitesData = []string{"cora", "citeseer", "dblp-citation", "coauthor-cs", "amazon-photo", "amazon-computers",
 	"github-web-ml", "facebook-pages", "tolokers"}
 
@@ -66,8 +66,8 @@ func (o options) printSites(ctx context.Context, p *page.Page, b *book) error {
 	return nil
 }
 
-// printPays prints what the plan gains over sites that train alone, and what it loses to the data
-// of all sites at one place: with all training labels, and with fewLabelsKept of a class at each site.
+// printPays prints the gain of the plan over sites that train by themselves, and its loss compared with the data of all
+// sites at one place. It does so with all training labels, and with fewLabelsKept of a class at each site.
 func (o options) printPays(ctx context.Context, p *page.Page, b *book) error {
 	p.Table("data set %s", "labels %s", "each site alone %s", "together %s", "pooled %s", pooledName+" %s",
 		"together − alone %s", "together − pooled %s", "federation %s", "MB %.2f", "runs %d")
@@ -77,7 +77,7 @@ func (o options) printPays(ctx context.Context, p *page.Page, b *book) error {
 		if !o.wantsData(data) {
 			continue
 		}
-		n := o.seeds // of five splits, too: the labels that are kept are drawn anew
+		n := o.seeds // of five splits, too: the labels that are kept are sampled anew
 		for _, labels := range []int{0, fewLabelsKept} {
 			f, err := b.payments(ctx, data, o.plan, labels, n, o.wants(pooledName))
 			var why refusal
@@ -116,13 +116,13 @@ func (o options) printPays(ctx context.Context, p *page.Page, b *book) error {
 	return nil
 }
 
-// fewLabelsKept is how many training nodes of a class a site keeps where labels are few.
+// fewLabelsKept is how many training nodes of a class a site keeps if labels are few.
 const fewLabelsKept = 5
 
 // payments are the ways to use the data of the same sites.
 type payments struct{ alone, together, pooled, gcn summary }
 
-// pooledName is the column of -table pays that takes longest: it is left out where -row does not name it.
+// pooledName is the column of -table pays that takes longest: it is left out unless -row names it.
 const pooledName = "pooled GCN"
 
 func (b *book) payments(ctx context.Context, data, plan string, labels, n int, pooledToo bool) (f payments, err error) {

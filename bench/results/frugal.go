@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/bench/page"
 )
 
-// AboutFrugal is what the page of the subcommand frugal begins with.
+// AboutFrugal is the introduction of the page of subcommand frugal.
 var AboutFrugal = page.About{
 	Name:  "frugal",
 	Title: "Few bytes",
@@ -51,7 +51,7 @@ func CommandFrugal(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	})
 }
 
-// onData changes e to train on that data set: its metric, and its sites where it has them.
+// onData changes e to train on that data set: its metric, and its sites if it has them.
 func (e experiment) onData(data string) experiment {
 	e.Data = data
 	switch data {

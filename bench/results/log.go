@@ -59,7 +59,7 @@ func (m *measure) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(m))
 }
 
-// unrecorded are the settings that say nothing of a run's outcome, or are recorded otherwise.
+// unrecorded are the settings that do not affect a run's outcome, or are recorded otherwise.
 var unrecorded = []string{"seed", "transport"}
 
 // asked is the record of e's run with that seed, before it has run.
@@ -101,9 +101,8 @@ func (r record) answers(ask record) bool {
 	return true
 }
 
-// book holds the runs that have finished, and trains those that have not. Its log, if it has one,
-// is a file of a record a line, which a later program reads: a table of many hours is made in
-// pieces.
+// book has the runs that have finished, and trains those that have not. Its log, if it has one, is a file of a record a
+// line, which a later program reads: a table of many hours is made in pieces.
 type book struct {
 	root    string // of the data sets
 	jobs    int    // runs at the same time
@@ -115,10 +114,10 @@ type book struct {
 	mu   sync.Mutex
 	done []record
 	used map[string]bool // versions of the runs that were asked for
-	log  *os.File        // nil: none
+	log  *os.File        // (nil = none)
 }
 
-// openBook reads the log at path; empty: there is none.
+// openBook reads the log at path (empty = there is none).
 func openBook(path, root string, jobs int) (*book, error) {
 	b := &book{root: root, jobs: jobs, version: page.Version(), used: map[string]bool{}}
 	if path == "" {

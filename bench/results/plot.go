@@ -12,7 +12,7 @@ import (
 // waysTable is the table that -table plot draws.
 const waysTable = "ways to train"
 
-// drawWays draws what the lines of -table ways have, so that the plot and the page agree.
+// drawWays draws the lines of -table ways, so that the plot and the page agree.
 func (o options) drawWays(_ context.Context, p *page.Page, _ *book) error {
 	lines, err := page.Read(o.from)
 	if err != nil {

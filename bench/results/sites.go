@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// fewLabels returns g with so many training nodes of each class at each of the sites, or as many as
-// there are; the other training nodes keep their edges only.
+// fewLabels returns g with `labels` training nodes of each class at each of the sites, or as many as there are. The
+// other training nodes keep only their edges.
 func fewLabels(g *graph.Graph, sites []*shard.Shard, labels int, seed uint64) *graph.Graph {
 	owner := make([]int, g.N())
 	for rank, s := range sites {

@@ -19,12 +19,12 @@ import (
 // row is one line of a table: an experiment, and the choices among which validation decides.
 type row struct {
 	experiment
-	grid []func(*experiment) // every variant is tried with some seeds; none: as it is
-	try  int                 // how many seeds; 0: tuneSeeds
+	grid []func(*experiment) // every variant is tried with some seeds (none = as it is)
+	try  int                 // how many seeds (0 = tuneSeeds)
 }
 
-// tuneSeeds is how many seeds (and splits) a variant is tried with where a row does not say; their
-// mean validation metric decides.
+// tuneSeeds is how many seeds (and splits) a variant is tried with if a row does not set it; their mean validation
+// metric decides.
 const tuneSeeds = 2
 
 type table struct {
@@ -101,8 +101,8 @@ func details(p *page.Page, settings []string) {
 		strings.Join(settings, "\n"))
 }
 
-// tuned returns the variant with the best mean validation metric; the first, where there are no
-// validation nodes. A variant that the data set refuses is left out.
+// tuned returns the variant with the best mean validation metric, or the first if there are no validation nodes. A
+// variant that the data set refuses is left out.
 func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 	if len(r.grid) == 0 {
 		return r.experiment, nil

@@ -44,7 +44,7 @@ func cheaper(data, from string, last ...string) steps {
 	return s
 }
 
-// oneByOne are names and changes of the steps that take one thing each.
+// oneByOne are names and changes of the steps that change one thing each.
 var oneByOne = []string{
 	"rows int8", "--rows=int8 --compress=zstd",
 	"updates int16", "--sums=int16 --updates=int16",

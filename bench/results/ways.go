@@ -10,8 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// planned is an experiment whose plan is what those flags say, with four random peers or the data
-// set's own sites.
+// planned is an experiment with the plan of those flags, over four random peers or the data set's own sites.
 func planned(name, data, flags string) (experiment, error) {
 	given, err := parse(strings.Fields(flags))
 	if err != nil {
@@ -54,7 +53,7 @@ func pooledGCN(data string) row {
 	return r
 }
 
-// runs are those of the way on a data set.
+// runs are the runs of the way on a data set.
 func (w way) runs(ctx context.Context, b *book, data, plan string, seeds int) (summary, error) {
 	r, err := w.row(data, plan)
 	if err != nil {
@@ -73,7 +72,7 @@ func (w way) runs(ctx context.Context, b *book, data, plan string, seeds int) (s
 	return b.run(ctx, e, n)
 }
 
-// wants reports whether the row of that name is one of those to run.
+// wants reports whether the row of that name is to be run.
 func (o options) wants(name string) bool {
 	return slices.ContainsFunc(strings.Split(o.row, "/"), func(part string) bool {
 		whole, exact := strings.CutPrefix(part, "=")
@@ -81,12 +80,12 @@ func (o options) wants(name string) bool {
 	})
 }
 
-// wantsData reports whether that data set is one of those to run.
+// wantsData reports whether that data set is to be run.
 func (o options) wantsData(name string) bool {
 	return o.only == "" || slices.Contains(strings.Split(o.only, ","), name)
 }
 
-// printWays prints the plan beside the other ways to train.
+// printWays prints the plan next to the other ways to train.
 func (o options) printWays(ctx context.Context, p *page.Page, b *book) error {
 	p.Table("data set %s", "what %s", "test %s", "validation %.2f", "halo MB %.2f", "updates MB %.2f", "total MB %.2f",
 		"seconds %.1f", "runs %d")

@@ -24,7 +24,7 @@ const (
 )
 
 // epochs measures training epochs of GraphSAGE: sampling, features, forward, backward and the optimiser. What is
-// drawn is the same for any model, and is counted by the sampler.
+// sampled is the same for any model, and is counted by the sampler.
 func (o options) epochs(ctx context.Context, p *page.Page, adj *graph.CSR) error {
 	plan := o.plan(o.turns)
 	shards, err := heddle.Split(o.labelled(adj), plan)
@@ -86,7 +86,7 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// labelled returns a graph with features and classes at random, of which the first seeds train.
+// labelled returns a graph with random features and classes, whose first `seeds` nodes train.
 func (o options) labelled(adj *graph.CSR) *graph.Graph {
 	n, key := adj.NumDst, rng.New(1).FoldString("bench/sample/features")
 	g := &graph.Graph{Name: "drawn", Adj: *adj, Split: make([]graph.Split, n)}

@@ -95,7 +95,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// options say what is drawn.
+// options set what is sampled.
 type options struct {
 	hops           []int
 	batches, turns int
@@ -104,7 +104,7 @@ type options struct {
 	order          []int32 // seeds
 }
 
-// samplers measures those of Heddle.
+// samplers measures Heddle's samplers.
 func (o options) samplers(p *page.Page, g *graph.CSR) error {
 	for _, kind := range []string{"neighbour", "labor"} {
 		c := sample.Config{Kind: kind, Fanouts: o.hops}
@@ -138,13 +138,13 @@ func drawn(n, edges int) (*graph.CSR, error) {
 	return &g, err
 }
 
-// turn is what one turn took and drew.
+// turn is what one turn took and sampled.
 type turn struct {
 	took          time.Duration
 	edges, inputs float64
 }
 
-// measured draws so many batches on each thread.
+// measured samples `batches` batches on each thread.
 func (o options) measured(g *graph.CSR, c sample.Config, threads int) (all turn) {
 	edges := sample.NewEdges(g, nil, false, false)
 	of := make([]turn, threads)
@@ -176,7 +176,7 @@ func (o options) measured(g *graph.CSR, c sample.Config, threads int) (all turn)
 	return all
 }
 
-// beside measures DGL, and GraphBolt where it is there, on the same graph and seeds.
+// beside measures DGL, and GraphBolt if it is installed, on the same graph and seeds.
 func (o options) beside(ctx context.Context, p *page.Page, python, dir string) error {
 	args := []string{"-", dir, strings.Trim(strings.Join(strings.Fields(fmt.Sprint(o.hops)), ","), "[]"),
 		strconv.Itoa(o.batches), strconv.Itoa(o.turns)}

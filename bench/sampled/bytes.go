@@ -21,11 +21,11 @@ var bytesFanouts = []int{5, 10, 15}
 
 const (
 	bytesBatch   = 1000
-	bytesColumns = 100 // of features that are drawn where a graph has none
+	bytesColumns = 100 // of random features if a graph has none
 )
 
-// volume prints the bytes of samples, features and requests that all peers send in an epoch, by group and cache, beside
-// those of DistDGL's messages for samples of the same sizes.
+// volume prints the bytes of samples, features and requests that all peers send in an epoch, by group and cache. Next
+// to them are the bytes of DistDGL's messages for samples of the same sizes.
 func volume(ctx context.Context, p *page.Page, root, names string, share float64, peers, groups, caches string) error {
 	p.Table("graph %s", "peers %d", "group %d", "cache MiB %d", "MB an epoch %.1f", "hit rate percent %.1f",
 		"DistDGL's messages MB %.1f", "DistDGL / Heddle %.2f")
@@ -67,7 +67,7 @@ func volume(ctx context.Context, p *page.Page, root, names string, share float64
 	return nil
 }
 
-// featured returns g with features where it has none.
+// featured returns g with features if it has none.
 func featured(g *graph.Graph) *graph.Graph {
 	if g.X.Cols() > 0 {
 		return g
@@ -84,8 +84,9 @@ func featured(g *graph.Graph) *graph.Graph {
 	return &one
 }
 
-// sent returns the bytes of rows and requests that all peers send in an epoch: what two epochs more send, halved, so
-// that what a run sends once, and its last validation, are left out. hits is the cache's hit rate at the first peer.
+// sent returns the bytes of rows and requests that all peers send in an epoch. It is half of what two further epochs
+// send, so that what a run sends once, and its last validation, are left out. hits is the cache's hit rate at the first
+// peer.
 func sent(ctx context.Context, p heddle.Plan, shards []*shard.Shard) (bytes, hits float64, err error) {
 	for k, rounds := range []int{1, 3} {
 		p.Gradient().Rounds = rounds

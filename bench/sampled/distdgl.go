@@ -35,8 +35,8 @@ const (
 type cost struct{ wall, processor, megabytes float64 }
 
 // besideDistDGL prints the time and the bytes of an epoch of two peers and of DistDGL itself on two machines, on the
-// same parts. Peers are in one process and count the bytes of their messages; DistDGL's machines are network
-// namespaces, and bytes those of the link between them.
+// same parts. Peers are in one process and count the bytes of their messages. DistDGL's machines are network
+// namespaces, and its bytes are counted on the link between them.
 func besideDistDGL(ctx context.Context, p *page.Page, root, names string, share float64, python string) error {
 	p.Table("graph %s", "program %s", "s an epoch %.2f", "processor seconds an epoch %.2f", "MB an epoch %.1f")
 	for name := range strings.SplitSeq(names, ",") {

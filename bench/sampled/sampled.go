@@ -1,5 +1,5 @@
-// Package sampled measures training by sampled mini-batches: its accuracy beside full-batch training, and the time of
-// an epoch by the size of groups and the latency of the network.
+// Package sampled measures training by sampled mini-batches: its accuracy compared with full-batch training, and the
+// time of an epoch by the size of groups and the latency of the network.
 package sampled
 
 import (
@@ -78,7 +78,7 @@ func Command(f *flag.FlagSet) func(context.Context, *page.Page) error {
 	}
 }
 
-// options are those of accuracy.
+// options are the options of accuracy.
 type options struct {
 	samplers, sizes, fanouts, schedules, rates string
 
@@ -158,8 +158,8 @@ func accuracy(ctx context.Context, p *page.Page, whole *graph.Graph, model strin
 	return nil
 }
 
-// bestRate trains with each learning rate, or with the plan's own where there is none to choose, and returns the run
-// that validates best.
+// bestRate trains with each learning rate, or with the plan's own if there is none to choose, and returns the run that
+// validates best.
 func (o options) bestRate(ctx context.Context, g *graph.Graph, plan heddle.Plan) (best *heddle.Result, err error) {
 	if o.rates == "" {
 		return heddle.Train(ctx, g, plan)

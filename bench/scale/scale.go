@@ -197,7 +197,7 @@ func needs(parts string) (edges int, data, rows, requests float64, err error) {
 	return edges / 2, data, rows, requests, nil
 }
 
-// process is what one took.
+// process is what a process took.
 type process struct {
 	processor float64 // seconds
 	result    result

@@ -41,7 +41,7 @@ type way struct {
 // figures are what one run prints.
 type figures struct {
 	Seconds      float64 `json:"seconds"`
-	CPUSeconds   float64 `json:"cpu_seconds,omitempty"` // of all threads; 0: take the whole process's
+	CPUSeconds   float64 `json:"cpu_seconds,omitempty"` // of all threads (0 = take the whole process's)
 	TestAccuracy float64 `json:"test_accuracy"`
 	Torch        string  `json:"torch,omitempty"`
 }

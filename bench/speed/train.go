@@ -17,10 +17,10 @@ import (
 	"github.com/heddle-gnn/heddle/retexo"
 )
 
-// secured is how the name of a way ends whose sums are secure.
+// secured ends the name of a way whose sums are secure.
 const secured = ", secure sums"
 
-// planOver is what is trained over a transport: memory, quic or tcp, with secure sums or without.
+// planOver is the plan of training over a transport: memory, quic or tcp, with secure sums or without.
 func planOver(transport string, rounds int) (heddle.Plan, error) {
 	transport = strings.TrimSuffix(transport, secured)
 	p := heddle.Defaults("layer-wise", "")

@@ -12,11 +12,11 @@ import (
 type Effort struct {
 	Rows    int // attacked
 	Tries   int // sets of columns compared for a row of class means
-	Shadows int // models that are trained to tell members; below 4: none
+	Shadows int // models that are trained to distinguish members (below 4 = none)
 }
 
-// All runs all passive attacks on a victim that apply to the run. Of a numeric target these are those on targets, edges
-// and degrees; of task links those on rows of the ends of links.
+// All runs all passive attacks on a victim that apply to the run. For a numeric target these are the attacks on
+// targets, edges and degrees; for task "links" the attacks on rows of the ends of links.
 func (run *Run) All(ctx context.Context, victim int, e Effort) (all []Finding, err error) {
 	keep := func(f Finding, err error) error {
 		switch {

@@ -12,13 +12,13 @@ import (
 	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
-// FewColumns reads the columns of a victim's boundary nodes, of few numeric columns, off all numbers that are sent of
-// them: of all rounds and hops, as they came. The attacker learns a linear map from the rows of its own nodes that it
-// sends the victim, whose columns it has, so that it needs no maps; it is given class and degree, and so is the
-// baseline, which has no row. Shares of variance are over boundary nodes (R², 0 = no better than the mean over the
-// attacker's own nodes); AUC measures whether a value is above that mean. In the last findings the attacker knows all
-// columns except one. It also tries values for that column, until the model's maps give the received rows. The better
-// of its two guesses of a column counts.
+// FewColumns infers the columns of a victim's boundary nodes, which have few numeric columns, from all numbers that are
+// sent of them: of all rounds and hops, as received. The attacker learns a linear map from the rows of its own nodes
+// that it sends the victim, whose columns it has, so it needs no maps of the model. It is given class and degree, and
+// so is the baseline, which has no row. Shares of variance are over boundary nodes (R², 0 = no better than the mean
+// over the attacker's own nodes); AUC measures whether a value is above that mean. In the last findings the attacker
+// knows all columns except one. It also tries values for that column, until the model's maps give the received rows.
+// The better of its two guesses of a column counts.
 func (run *Run) FewColumns(victim int) (all []Finding, err error) {
 	theirs, yours, err := run.scenes(victim)
 	if err != nil {
@@ -37,7 +37,7 @@ func (run *Run) FewColumns(victim int) (all []Finding, err error) {
 		nil
 }
 
-// Attribute reads a number of each node that is in no table of the run off the rows of a victim's boundary nodes. of
+// Attribute infers a number of each node that is in no table of the run from the rows of a victim's boundary nodes. of
 // returns it, by the node's number in the whole graph.
 func (run *Run) Attribute(victim int, of func(node int64) float32) ([]Finding, error) {
 	theirs, yours, err := run.scenes(victim)
@@ -86,8 +86,8 @@ func (run *Run) scenes(victim int) (theirs, yours scene, err error) {
 }
 
 // searched returns a guess of column j of each of a victim's nodes by the maps of the model, their first rows and all
-// other columns: of values between the least and the largest of what the attacker has, the one whose rows are nearest
-// to these.
+// other columns. It is the value between the attacker's smallest and largest whose rows are nearest to the received
+// ones.
 func (run *Run) searched(victim int, s scene) (func(j int, like []float64) []float64, error) {
 	form := run.Model.Closed
 	if form == nil {
@@ -132,7 +132,7 @@ func (run *Run) searched(victim int, s scene) (func(j int, like []float64) []flo
 	}, nil
 }
 
-// findings guesses some columns of x by what of tells of its own nodes, whose columns are y; with search a guess also
+// findings guesses some columns of x by what `of` knows of its own nodes, whose columns are y. With search a guess also
 // has all other columns.
 func (s scene) findings(
 	of scene, x, y mat.Dense, columns []int, search func(j int, like []float64) []float64, holder string,
@@ -179,7 +179,7 @@ type scene struct {
 	sent  mat.Dense
 }
 
-// input returns what column j is guessed by: a constant, class and degree and, if they are given, rows and all other
+// input returns the predictors of column j: a constant, class and degree and, if they are given, rows and all other
 // columns.
 func (s scene) input(j int, rows, others bool) mat.Dense {
 	degree := s.own.Adj.Degrees()

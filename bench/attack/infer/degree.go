@@ -8,10 +8,11 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// nearest is how many of the attacker's own nodes say how long a row is that points where a victim's does.
+// nearest is how many of the attacker's own nodes are used to estimate the length of a row in the direction of a
+// victim's.
 const nearest = 10
 
-// Of larger sites so many boundary nodes are attacked, and so many of the attacker's own nodes compared.
+// In larger sites this many boundary nodes are attacked, and this many of the attacker's own nodes compared.
 const (
 	mostBoundary = 1000
 	mostOwn      = 3000
@@ -109,7 +110,7 @@ func edgesBetween(own *shard.Shard, peer int) []float64 {
 	return n
 }
 
-// beside returns the rows of all messages side by side.
+// beside returns the rows of all messages next to one another.
 func beside(messages []mat.Dense) mat.Dense {
 	cols, first := 0, 0
 	for _, m := range messages {
@@ -128,7 +129,7 @@ func (run *Run) unweighed(mine *shard.Shard) (mat.Dense, []float64) {
 	form := run.Model.Closed
 	x := run.Model.Encoder.Input(mine.X)
 	var all []mat.Dense
-	for r := form.Spec.Alone; r < len(form.Means); r++ { // nothing of those before crosses
+	for r := form.Spec.Alone; r < len(form.Means); r++ { // nothing of the layers before is sent
 		_, z := form.Source(r, x, mat.Dense{})
 		all = append(all, z)
 	}

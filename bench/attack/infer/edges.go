@@ -23,8 +23,8 @@ func (run *Run) Links(victim int) (Finding, error) {
 	return run.tellApart(victim, joined, apart)
 }
 
-// LinksAmong is Links for those of the pairs whose nodes, by their numbers in the whole graph, are both in the victim's
-// boundary; joined says which of them share an edge.
+// LinksAmong is Links for the pairs whose nodes, by their numbers in the whole graph, are both in the victim's
+// boundary; joined marks the pairs with an edge.
 func (run *Run) LinksAmong(victim int, pairs [][2]int32, joined []bool) (Finding, error) {
 	own, at := run.Shards[victim], map[int64]int{}
 	for i, v := range own.Boundary[run.Attacker] {
@@ -45,8 +45,8 @@ func (run *Run) LinksAmong(victim int, pairs [][2]int32, joined []bool) (Finding
 	return run.tellApart(victim, with, without)
 }
 
-// tellApart measures how well a victim's rows tell pairs with an edge, by place in the boundary, from those without
-// one.
+// tellApart measures how well a victim's rows distinguish pairs with an edge, by place in the boundary, from pairs
+// without one.
 func (run *Run) tellApart(victim int, joined, apart [][2]int) (Finding, error) {
 	f := Finding{Attack: "edges among boundary nodes", Holder: "a reader of the rows", Measure: "AUC"}
 	before, after, err := run.crossing(victim)
@@ -80,7 +80,7 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		return nil, nil, ErrNothing
 	}
 	if form := run.Model.Closed; form != nil {
-		if form.Spec.Own > 0 { // no edge has entered what crosses first
+		if form.Spec.Own > 0 { // no edge has entered the first rows that are sent
 			rows, err := run.Rows(victim, run.Shards[0].Labels.Classes)
 			if err != nil {
 				return nil, nil, err
@@ -114,7 +114,7 @@ func (run *Run) crossing(victim int) (before, after []mat.Dense, err error) {
 		}
 		return before, after, nil
 	}
-	if beside := run.Model.Encoder.Classes; beside != nil { // rounds of class means cross before the first layer's rows
+	if beside := run.Model.Encoder.Classes; beside != nil { // rounds of class means come before the first layer's rows
 		rows, err := run.Rows(victim, run.Shards[0].Labels.Classes)
 		if err != nil {
 			return nil, nil, err

@@ -10,11 +10,11 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Ends infers links between two of a victim's nodes from their rows, which the attacker reads as other ends of its own
-// pairs where links are the task: whether there is a link that trained, whether there is one that was held out, and
-// which of both a link is. It takes the decoder's score or the similarity of the rows' directions, whichever is better;
-// with method layer-wise also that of what crossed, or of one node's aggregate and the other's row. The baseline
-// compares the nodes' features.
+// Ends infers links between two of a victim's nodes from their rows, which the attacker receives as other ends of its
+// own pairs if links are the task. It infers whether there is a link that trained, whether there is one that was held
+// out, and which of both a link is. It takes the decoder's score or the similarity of the rows' directions, whichever
+// is better. With method "layer-wise" it also tries the similarity of the rows that were sent, or of one node's
+// aggregate and the other's row. The baseline compares the nodes' features.
 func (run *Run) Ends(victim int) ([]Finding, error) {
 	nodes, rows, err := run.Run.Ends(victim)
 	if err != nil {
@@ -83,13 +83,13 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 	}, nil
 }
 
-// crossed returns what the attacker reads of the victim's boundary nodes with method layer-wise: of each layer the rows
-// of its input and their first aggregates, one after the other. Of other methods there is none.
+// crossed returns what the attacker receives of the victim's boundary nodes with method "layer-wise": for each layer
+// the rows of its input and their first aggregates, one after the other. Other methods have none.
 func (run *Run) crossed(victim int) (all []mat.Dense, err error) {
 	if !run.Plan.Federated() {
 		return nil, nil
 	}
-	widths := map[int]int{} // layers that have read rows of so many columns
+	widths := map[int]int{} // number of layers so far, by the columns of their rows
 	for _, l := range run.Model.Layers {
 		rows, err := run.Rows(victim, l.Spec.In)
 		if err != nil {
@@ -121,7 +121,7 @@ func dense(x graph.Features) mat.Dense {
 	return x.Dense
 }
 
-// unlinked draws n pairs of nodes without a link, ends and relations of the types that links have.
+// unlinked samples n pairs of nodes without a link, with ends and relations of the types that links have.
 func unlinked(n int, as []nn.Pair, linked map[nn.Pair]bool, nodes int, key rng.Key) (apart []nn.Pair) {
 	for k := uint64(0); len(apart) < n && k < uint64(1000*n); k++ {
 		one, other := as[key.Uint64(2*k)%uint64(len(as))], as[key.Uint64(2*k+1)%uint64(len(as))]

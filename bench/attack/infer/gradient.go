@@ -86,7 +86,7 @@ type claim struct {
 	votes map[int32]int // rounds with the word
 }
 
-// words returns those in more than a quarter of the rounds: dropout leaves out three of ten each time.
+// words returns the words in more than a quarter of the rounds: dropout leaves out three of ten each time.
 func (c *claim) words() (set []int32) {
 	for j, n := range c.votes {
 		if 4*n > c.seen {
@@ -152,7 +152,7 @@ type ray struct {
 	rows []int
 }
 
-// rays returns the sets of rows of XᵀΔ, X of zeros and ones, that are those of one row of X.
+// rays returns the sets of rows of XᵀΔ that belong to one row of X, which has zeros and ones.
 func rays(g mat.Dense) (sets [][]int32) {
 	length := make([]float64, g.Rows)
 	for j := range g.Rows {
@@ -179,7 +179,7 @@ func rays(g mat.Dense) (sets [][]int32) {
 		return nil
 	}
 	d := dictionary(all)
-	size := make([]float64, len(all)) // of a word that the node alone has
+	size := make([]float64, len(all)) // of a word that only this node has
 	for k, r := range all {
 		for _, j := range r.rows {
 			size[k] += length[j] / float64(len(r.rows))
@@ -227,11 +227,11 @@ func extreme(all []ray) (kept []ray) {
 	return all
 }
 
-// rare is the value that package linear adds to variances before it takes their square roots.
+// rare is the value that package linear adds to variances before it takes the square root.
 const rare = 0.05
 
-// aloneInClass returns the words of each class's first sum over the other members: a node's where it is alone in it.
-// What the sums were multiplied with follows from the variances, which all members know.
+// aloneInClass returns the words of each class's first sum over the other members. They are a node's words if it is the
+// only one in its class. The factors of the sums follow from the variances, which all members know.
 func (run *Run) aloneInClass() (claims [][]int32) {
 	form := run.Model.Closed
 	k := slices.IndexFunc(run.sums, func(s sum) bool { return s.id.Kind == ofMeans && s.id.Round == 0 })
@@ -321,7 +321,7 @@ func fill(x, y []float32) []float32 {
 	return x
 }
 
-// Thinned returns shards of which one site keeps n of its training nodes, of as many classes as possible. Its other
+// Thinned returns shards in which one site keeps n of its training nodes, of as many classes as possible. Its other
 // nodes are in no split.
 func Thinned(shards []*shard.Shard, site, n int) ([]*shard.Shard, error) {
 	one := *shards[site]

@@ -1,6 +1,6 @@
-// Package infer has our own attacks on single nodes and edges of a site: whether a node was
-// trained on, which nodes are joined, labels, degrees, and rows of training nodes in sums. They read what a member of
-// a run receives (recorded.Record) and the sums that it takes part in, or the model; the truth only scores them.
+// Package infer has our own attacks on single nodes and edges of a site. They look for membership in training, edges,
+// labels, degrees, and rows of training nodes in sums. They use what a member of a run receives (recorded.Record) and
+// the sums that it takes part in, or the model. The truth only scores them.
 package infer
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Finding is the result of one attack on a run, beside a baseline: the same attack without the run.
+// Finding is the result of one attack on a run, next to a baseline: the same attack without the run.
 type Finding struct {
 	Attack  string // name of the attack
 	Holder  string // what the attacker has
@@ -32,10 +32,10 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: %s %.3g, without the run %.3g (%d tried)", f.Attack, f.Measure, f.Value, f.Base, f.Tried)
 }
 
-// ErrNothing is why an attack has no finding: the run has nothing that it reads.
+// ErrNothing is why an attack has no finding: the run sends nothing that it could use.
 var ErrNothing = errors.New("the run has nothing that this attack reads")
 
-// Run is a run of which the attacker also kept every sum that it took part in.
+// Run is a run in which the attacker also kept every sum that it took part in.
 type Run struct {
 	*recorded.Run
 	sums []sum
@@ -82,7 +82,7 @@ const (
 	ofMeans  = "class means"
 )
 
-// Train is recorded.Train of a run of which the attacker keeps the sums.
+// Train is recorded.Train of a run in which the attacker keeps the sums.
 func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*Run, error) {
 	run := new(Run)
 	var err error

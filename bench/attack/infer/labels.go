@@ -87,8 +87,9 @@ func (run *Run) compared(f func(own *shard.Shard, v int32, before []mat.Dense, i
 	return nil
 }
 
-// classRows returns the rows that a victim's boundary nodes send with one number a class, before any aggregation: those
-// of each round of class means and, where layers see their logits, the part of the first layer's rows that has these.
+// classRows returns the rows that a victim's boundary nodes send with one number a class, before any aggregation. These
+// are the rows of each round of class means and, if layers see their logits, the part of the first layer's rows that
+// has these.
 func (run *Run) classRows(victim int) ([]mat.Dense, error) {
 	before, _, err := run.crossing(victim)
 	form := run.Model.Encoder.Classes
@@ -115,10 +116,10 @@ func largest(x mat.Dense, i int) (at int) {
 	return at
 }
 
-// Labels estimates how a victim's labels are distributed over the classes: the training labels by the sum of label
-// counts, of which an attacker knows its own part and, where sums are in the clear, sees the victim's; and the labels
-// of all its nodes by the largest numbers of its rows. Value is the total variation distance (0: exact, 1:
-// nothing in common), and Base that of the distribution over all sites.
+// Labels estimates how a victim's labels are distributed over the classes. For training labels it uses the sum of label
+// counts: an attacker knows its own part and, if sums are in the clear, sees the victim's. For the labels of all its
+// nodes it uses the largest numbers of its rows. Value is the total variation distance (0 = exact, 1 = nothing in
+// common), and Base the distance of the distribution over all sites.
 func (run *Run) Labels(victim int) (all []Finding, err error) {
 	own, classes := run.Shards[victim], run.Shards[0].Labels.Classes
 	if own.Labels.Kind() != graph.Single {

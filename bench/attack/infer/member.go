@@ -17,12 +17,12 @@ import (
 // alarms is the fraction of false alarms at which attacks on membership are also judged.
 const alarms = 0.01
 
-// Membership tells training nodes from test nodes by the margin of the model: the logit of the node's class less the
-// largest other one (Yeom et al., CSF 2018, with the margin in place of the loss). The attacker has the model, the
-// nodes' features, classes and neighbours. With shadows, an even number of at least 4, it compares the margin with
-// those of as many models that it trains itself, half of them with the node and half without (LiRA: Carlini et al., S&P
-// 2022). It then knows everything except which nodes of a pool were trained on; half of the pool's nodes of each class
-// were.
+// Membership distinguishes training nodes from test nodes by the margin of the model (Yeom et al., CSF 2018, with the
+// margin instead of the loss). The margin is the logit of the node's class less the largest other one. The attacker has
+// the model, the nodes' features, classes and neighbours. With shadows, an even number of at least 4, it compares the
+// margin with the margins of this many models that it trains itself. Half of them are trained with the node, half
+// without (LiRA: Carlini et al., S&P 2022). It then knows everything except which nodes of a pool were trained on; half
+// of the pool's nodes of each class were.
 //
 // The findings are the area under the ROC curve, and how many training nodes are found at 1 % false alarms. Training
 // nodes may be easier than test nodes in any model: the baseline is the same by the margin of a model that trained on
@@ -104,7 +104,7 @@ func lead(logits mat.Dense, i, c int) float64 {
 	return float64(logits.At(i, c)) - other
 }
 
-// poolOf returns as many of without as there are in with, of each class where there are so many.
+// poolOf returns as many of without as there are in with, for each class if it has enough.
 func poolOf(g *graph.Graph, with, without []int32, key rng.Key) (pool []int32) {
 	need := make([]int, g.Labels.Classes)
 	for _, i := range with {
@@ -120,9 +120,9 @@ func poolOf(g *graph.Graph, with, without []int32, key rng.Key) (pool []int32) {
 	return pool
 }
 
-// ratios returns of each node of with and pool the logarithm of the likelihood of its margin where it was trained on,
-// by that where it was not: both normal, of the means of the shadow models and one deviation. Shadow models come in
-// pairs: what one of them trains on, the other does not.
+// ratios returns for each node of with and pool the log-likelihood ratio of its margin between models that trained on
+// it and models that did not. Both are normal, with the means of the shadow models and one common deviation. Shadow
+// models come in pairs: what one of them trains on, the other does not.
 func (run *Run) ratios(ctx context.Context, g *graph.Graph, with, pool []int32, margin []float64,
 	pairs int) ([]float64, error) {
 	nodes := slices.Concat(with, pool)
@@ -181,7 +181,7 @@ func (run *Run) shadow(ctx context.Context, g *graph.Graph, nodes []int32, train
 	return margins(shadow.Model, &one)
 }
 
-// halfOf draws half of the nodes of each class.
+// halfOf samples half of the nodes of each class.
 func halfOf(g *graph.Graph, nodes []int32, key rng.Key) map[int32]bool {
 	half, seen := make(map[int32]bool), make([]int, g.Labels.Classes)
 	for _, k := range key.Perm(len(nodes)) {

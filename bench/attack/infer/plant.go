@@ -19,7 +19,7 @@ type planter struct {
 	key     rng.Key
 }
 
-// size of what a planter adds to each number.
+// The magnitude of what a planter adds to each number.
 const size = 1e4
 
 // Reduce implements comm.Reducer.
@@ -39,7 +39,7 @@ func (p *planter) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduce
 	return p.Reducer.Reduce(ctx, c)
 }
 
-// Planted is recorded.TrainOver by a plan with encoder mlp, of which the attacker decides the encoder's weights.
+// Planted is recorded.TrainOver by a plan with encoder mlp whose weights the attacker decides.
 func Planted(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*recorded.Run, error) {
 	if p.LayerWise.Encoder.Kind != "mlp" {
 		return nil, ErrNothing

@@ -17,7 +17,7 @@ import (
 )
 
 // Planting is the table of a member that chose it so that the rows of others reveal which of their nodes have a rare
-// column: some of its nodes of each class have one chosen column, and its other nodes lose the chosen columns.
+// column. Some of its nodes of each class have one chosen column, and its other nodes lose the chosen columns.
 type Planting struct {
 	Columns []int32        // of each class
 	Shards  []*shard.Shard // of all members

@@ -11,9 +11,9 @@ import (
 )
 
 // RowTargets infers the numeric targets of other members' training nodes from the rows of the closed form that are
-// sent, by the one number of a row that follows the target most closely. Value is their correlation, of the number and
-// the round where it exceeds most the baseline: the same for test nodes, whose targets are not used. The excess comes
-// from targets.
+// sent. It uses the one number of a row that follows the target most closely. Value is their correlation, for the
+// number and round whose correlation exceeds the baseline most. The baseline is the same for test nodes, whose targets
+// are not used, so the excess comes from targets.
 func (run *Run) RowTargets() (Finding, error) {
 	f := Finding{Attack: "targets of training nodes off rows", Holder: "a reader of the rows",
 		Measure: "correlation, training against test nodes"}
@@ -61,7 +61,7 @@ func (run *Run) RowTargets() (Finding, error) {
 	return f, nil
 }
 
-// linked is the size of the correlation of x and y; 0 where one of them is constant.
+// linked is the magnitude of the correlation of x and y (0 = one of them is constant).
 func linked(x, y []float64) float64 {
 	if r := stat.Correlation(x, y, nil); !math.IsNaN(r) {
 		return math.Abs(r)

@@ -23,10 +23,10 @@ type Effort struct {
 	Least int // values of a row that is attacked
 }
 
-// ClassRows attacks the rows that a victim sends by encoder classes: those of all rounds of the model together
-// are some 20 rounded measurements of a node's features. Bag.Search looks for a set of columns that all of them
-// agree with. The attacker is given more than a receiver knows for sure: the number of the node's values, its
-// class and its soft labels of each round and, where logits alone cross, the columns that these are made of. The
+// ClassRows attacks the rows that a victim sends with encoder "classes". The rows of all rounds of the model together
+// are some 20 rounded measurements of a node's features. Bag.Search looks for a set of columns that agrees with all of
+// them. The attacker is given more than a receiver knows for sure: the number of the node's values, its class and its
+// soft labels of each round. If only logits are sent, it also gets the columns from which they are computed. The
 // features must be zeros and one other value for each node.
 func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, error) {
 	var sum Recovery
@@ -66,13 +66,13 @@ func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, 
 	return sum, nil
 }
 
-// ClassColumns guesses the columns of so many rows that a victim sends by encoder classes, evenly from those with the
-// fewest values to those with the most. The attacker has all rows of a node, the model, the public sums, and the
-// features and rows of its own nodes. It is given the node's true class, its degree and its number of values; soft
-// labels cross with residuals alone. It guesses by bestLinear, and by what it learns of its own nodes beside (decoder).
-// The baseline has all of this but the rows: it guesses the columns most frequent in the class, and likewise learns of
-// its own nodes how they depend on the number of values and the degree. By encoder pca:K+classes the rows are those of
-// the columns of classes, and the decoder has those of the components beside.
+// ClassColumns guesses the columns of at most `most` rows that a victim sends with encoder "classes", evenly from the
+// fewest values to the most. The attacker has all rows of a node, the model, the public sums, and the features and rows
+// of its own nodes. It is given the node's true class, its degree and its number of values; soft labels are sent only
+// with residuals. It guesses by bestLinear, and also by what it learns from its own nodes (decoder). The baseline has
+// all of this except the rows. It guesses the columns most frequent in the class, and learns from its own nodes how
+// they depend on the number of values and the degree. With encoder "pca:K+classes" the rows are the columns of classes,
+// and the decoder also has the components.
 func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery
 	if run.form() == nil {
@@ -121,8 +121,8 @@ func (run *Run) ClassColumns(ctx context.Context, victim, most int) (Recovery, e
 	return sum, nil
 }
 
-// form is the closed form whose rows crossed: the model, or what makes the columns of classes beside components; nil:
-// none did.
+// form is the closed form whose rows were sent: the model, or the part that makes the columns of classes next to
+// components (nil = none).
 func (run *Run) form() *closed.Form {
 	if run.Model.Closed != nil {
 		return run.Model.Closed
@@ -133,7 +133,7 @@ func (run *Run) form() *closed.Form {
 // classAttack is what the attacker has of a victim's rows, and what it is given.
 type classAttack struct {
 	attack.View
-	told   mat.Dense // N×D: all numbers that crossed, of each node
+	told   mat.Dense // N×D: all numbers that were sent, of each node
 	degree []float32
 }
 
@@ -149,7 +149,7 @@ func likeliest(prior []float64, k int) []int32 {
 	return order
 }
 
-// rowsOf returns the rows of a member: those that a victim sent the attacker, or those that the attacker sent others.
+// rowsOf returns the rows that a victim sent the attacker, or that the attacker sent others.
 func (run *Run) rowsOf(member int) (*classAttack, error) {
 	own := run.Shards[member]
 	if own.Labels.Kind() != graph.Single {
@@ -231,7 +231,7 @@ func (a *classAttack) read(run *Run, messages []Message) error {
 		return err
 	}
 	var told []graph.Features
-	if beside := run.Model.Encoder.Classes; beside != nil { // components cross, too: the decoder has them
+	if beside := run.Model.Encoder.Classes; beside != nil { // components are sent, too: the decoder has them
 		first, err := run.RowsIn(messages, len(a.Nodes), run.Model.Encoder.Spec.Out)
 		if err != nil {
 			return err
@@ -245,7 +245,7 @@ func (a *classAttack) read(run *Run, messages []Message) error {
 	at := 0
 	for r := range spec.Rounds {
 		at += spec.LogitHopsOf(r)
-		if spec.HopsOf(r) == 0 { // nothing of its columns crosses
+		if spec.HopsOf(r) == 0 { // nothing of its columns is sent
 			a.Rows, a.Step = append(a.Rows, mat.New(len(a.Nodes), width)), append(a.Step, make([]float64, width))
 			continue
 		}
@@ -259,8 +259,8 @@ func (a *classAttack) read(run *Run, messages []Message) error {
 	return nil
 }
 
-// give gives the attacker the columns of all rounds, rounded as they are at home, where logits that are made of them
-// cross and they do not: whoever searches by them finds what any search by the logits could.
+// give gives the attacker the columns of all rounds, rounded as they are at home, if only logits made of them are sent.
+// A search by the columns finds all that a search by the logits could.
 func (a *classAttack) give(run *Run, own *shard.Shard) {
 	spec := a.Form.Spec
 	if spec.Hops > 0 || spec.LogitHops == 0 {
@@ -279,8 +279,8 @@ func (a *classAttack) values(i int) int {
 	return len(col)
 }
 
-// guessSoftLabels puts in place of the soft labels what an attacker guesses that knows the class: it counts fully, but
-// in the first round, where only training nodes do.
+// guessSoftLabels replaces the soft labels by the guess of an attacker that knows the class: the class counts fully,
+// except in the first round, in which only training nodes count.
 func (a *classAttack) guessSoftLabels() {
 	if a.Soft == nil {
 		return

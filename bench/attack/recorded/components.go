@@ -20,7 +20,7 @@ import (
 // Recovery is what an attack got out of rows of features.
 type Recovery struct {
 	attack.Recovery
-	Claimed int // rows that the attack itself holds for right
+	Claimed int // rows that the attack itself takes for right
 	Many    int // of Exact: rows of more than attack.Few values other than 0
 	Tested  int // of Tried: such rows
 
@@ -77,15 +77,14 @@ func (r Recovery) Gap() (gap, deviation float64) {
 	return gap, math.Sqrt(square) / float64(max(r.Values, 1))
 }
 
-// Share returns the fraction of stored values whose columns the best of the guesses has, and that of the
-// baseline.
+// Share returns the fraction of stored values whose columns the best of the guesses has, and the baseline's fraction.
 func (r Recovery) Share() (attack, base float64) {
 	n := float64(max(r.Values, 1))
 	return float64(max(r.Hits, r.Linear, r.Learned)) / n, float64(max(r.Base, r.BaseLearned)) / n
 }
 
-// ComponentRows attacks the rows that a victim sends by encoder pca, at most so many: each is the direction of
-// x·V for a V that is in every member's model (Dictionary.Even).
+// ComponentRows attacks at most `most` rows that a victim sends with encoder "pca": each is the direction of x·V for a
+// V that is in every member's model (Dictionary.Even).
 func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery
 	v := run.Model.Encoder.Proj
@@ -97,7 +96,7 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 	if err != nil {
 		return sum, err
 	}
-	components := rows[0].ColRange(0, v.W.Value.Cols) // columns of classes may stand behind them
+	components := rows[0].ColRange(0, v.W.Value.Cols) // columns of classes may follow them
 	dictionary := attack.NewDictionary(v.W.Value)
 	for i, of := range own.Boundary[run.Attacker] {
 		if i == most {
@@ -114,7 +113,7 @@ func (run *Run) ComponentRows(ctx context.Context, victim, most int) (Recovery, 
 	return sum, nil
 }
 
-// Rows returns the rows of so many columns that a victim sent the attacker of its boundary nodes, in the order of their
+// Rows returns the rows of `cols` columns that a victim sent the attacker of its boundary nodes, in the order of their
 // messages.
 func (run *Run) Rows(victim, cols int) ([]mat.Dense, error) {
 	return run.RowsIn(run.Record.Received(victim, comm.Halo), len(run.Shards[victim].Boundary[run.Attacker]), cols)
@@ -157,10 +156,10 @@ func (run *Run) RowsIn(messages []Message, n, cols int) (all []mat.Dense, err er
 	return all, nil
 }
 
-// ComponentSum attacks the victim's part of the first product with the Gram matrix, XᵀXQ, as the owner of a
-// chunk of this sum sees it: Q is Gaussian and known, and where one node of the site alone has a column, its
-// row of XᵀXQ is a multiple of K+8 random measurements of that node: compressed sensing (Donoho 2006).
-// A claim is right where it is a row of the victim.
+// ComponentSum attacks the victim's part of the first product with the Gram matrix, XᵀXQ, as the owner of a chunk of
+// this sum sees it: Q is Gaussian and known. If only one node of the site has a column, its row of XᵀXQ is a multiple
+// of K+8 random measurements of that node: compressed sensing (Donoho 2006). A claim is right if it is a row of the
+// victim.
 func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) {
 	var sum Recovery
 	own := run.Shards[victim]
@@ -217,8 +216,8 @@ func (run *Run) ComponentSum(ctx context.Context, victim int) (Recovery, error) 
 	return sum, nil
 }
 
-// part returns the first part of a sum of n numbers that the victim gave the attacker: as numbers, or of secure sums
-// the masked integers as they came; nil: none came.
+// part returns the first part of a sum of n numbers that the victim gave the attacker (nil = none came). It has numbers
+// or, in secure sums, the masked integers as received.
 func (run *Run) part(victim, n int) []float32 {
 	for _, m := range run.Record.Received(victim, comm.Reduce) {
 		x := make([]float32, n)
@@ -245,14 +244,14 @@ func (run *Run) part(victim, n int) []float32 {
 	return nil
 }
 
-// chunk is the part of a long sum of n numbers that the member of a rank owns (comm.Group.AllReduce).
+// chunk is the part of a long sum of n numbers that one member owns (comm.Group.AllReduce).
 func chunk(n, size, rank int) (lo, hi int) {
 	q, rest := n/size, n%size
 	return rank*q + min(rank, rest), (rank+1)*q + min(rank+1, rest)
 }
 
-// HiddenRows attacks the hidden rows that a victim sends by encoder mlp, at most so many. Every member has the weights:
-// a row is a linear map of the features where it is positive (unhidden). The features must be zeros and one other value
+// HiddenRows attacks at most `most` hidden rows that a victim sends with encoder "mlp". Every member has the weights: a
+// row is a linear map of the features where it is positive (unhidden). The features must be zeros and one other value
 // for each node.
 func (run *Run) HiddenRows(ctx context.Context, victim, most int) (Recovery, error) {
 	var sum Recovery

@@ -14,10 +14,10 @@ import (
 type sight struct {
 	*classAttack
 	numbers  func(i int) []float64
-	estimate func(i int) []float64 // [F]; nil: the row was withheld
+	estimate func(i int) []float64 // [F] (nil = the row was withheld)
 }
 
-// received is the sight of a receiver of the rows of a run: all that crosses, and bestLinear.
+// received is the sight of a receiver of the rows of a run: all that is sent, and bestLinear.
 func received(a *classAttack) sight {
 	without := a.outside()
 	return sight{a, a.crossed, func(i int) []float64 {
@@ -30,7 +30,7 @@ func received(a *classAttack) sight {
 		case bag != nil:
 			return bestLinear(bag)
 		case slices.ContainsFunc(a.told.Row(i), func(x float32) bool { return x != 0 }):
-			return without.estimate(i) // logits alone came, of which no map is known
+			return without.estimate(i) // only logits came, and no map to them is known
 		}
 		return nil
 	}}
@@ -51,7 +51,7 @@ func (a *classAttack) outside() sight {
 	}}
 }
 
-// crossed returns all that crosses of node i, as if each of its values were 1.
+// crossed returns all that is sent of node i, as if each of its values were 1.
 func (a *classAttack) crossed(i int) []float64 {
 	scale := 1 / a.Value(max(a.values(i), 1))
 	if a.Factor != nil {
@@ -64,17 +64,16 @@ func (a *classAttack) crossed(i int) []float64 {
 	return x
 }
 
-// decoder is what a member learns of its own nodes, whose features it has: by how much a column is likelier than
-// a first estimate says, given the numbers of a node. Columns of real data depend on one another, and rows of
-// later hops tell of neighbours, which are alike.
+// decoder is what a member learns from its own nodes, whose features it has: how much likelier a column is than a first
+// estimate, given the numbers of a node. Columns of real data depend on one another, and rows of later hops describe
+// neighbours, which are alike.
 type decoder struct {
 	weight mat.Dense // D×F
 	centre mat.Dense // C×D: mean numbers of the nodes of each class
 	scale  []float64 // [D] by which numbers are multiplied
 }
 
-// penalties are those of the decoder's ridge regression, by its number of nodes; the last one leaves the first estimate
-// as it is.
+// penalties are the decoder's ridge penalties, by its number of nodes; the last one leaves the first estimate as it is.
 var penalties = []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 1e6}
 
 // judged is the number of nodes by which a penalty is chosen.
@@ -117,7 +116,7 @@ func learn(ctx context.Context, own sight) (*decoder, error) {
 	return own.examples(append(fit, judge...)).solve(best), nil
 }
 
-// guess returns the likeliest columns of node i, as many as the node has; none where its row was withheld.
+// guess returns the likeliest columns of node i, as many as the node has; none if its row was withheld.
 func (d *decoder) guess(of sight, i int) []int32 { return d.improve(of.estimate(i), of, i) }
 
 // improve is guess by a first estimate, which it changes.

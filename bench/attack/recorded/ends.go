@@ -9,9 +9,9 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// Ends returns the rows of ends of links that the attacker read of the victim in the last step, or with method
-// layer-wise computed from what it has read, and of which of its nodes they are. A question is a message of u32 places
-// among the victim's nodes; the rows come by the operation after it.
+// Ends returns the rows of ends of links that the attacker received from the victim in the last step, and the victim's
+// nodes that they belong to. With method "layer-wise" it computes them from what it has received. A question is a
+// message of u32 places among the victim's nodes; the rows come by the operation after it.
 func (run *Run) Ends(victim int) (nodes []int32, rows mat.Dense, err error) {
 	if run.Plan.Method == plan.LayerWise {
 		own := run.Shards[run.Attacker]

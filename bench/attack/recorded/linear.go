@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/privacy/attack"
 )
 
-// bestLinear returns how likely each column is in the set, up to order: the best linear estimate of the set given the
-// measurements, where columns are independent with odds of Prior (the mean of Gauss and Markov's theorem, with a
+// bestLinear returns how likely each column is in the set, up to order. It is the best linear estimate of the set given
+// the measurements, if columns are independent with odds of Prior (the mean of Gauss and Markov's theorem, with a
 // prior). Rounding is noise of a twelfth.
 func bestLinear(b *attack.Bag) []float64 {
 	d, f := len(b.Target), len(b.Prior)

@@ -17,9 +17,9 @@ import (
 // Lie is how members poison a run: they train on false labels, or change their parts of sums.
 type Lie struct {
 	Name   string
-	label  func(class, classes int32, node int64) int32 // of training and validation nodes; nil: the true one
+	label  func(class, classes int32, node int64) int32 // of training and validation nodes (nil = the true one)
 	kind   string                                       // of the reductions that are changed
-	change func(c *comm.Contribution, classes int)      // nil: none are
+	change func(c *comm.Contribution, classes int)      // (nil = none are)
 }
 
 // Lies returns the lies that are tried on a run by p.
@@ -74,8 +74,8 @@ func reverse(c *comm.Contribution, classes int) {
 	}
 }
 
-// products returns where the first round's normal equations have their products of columns with labels, after those of
-// the constant, which are known (linear.Part). Those of later rounds have none.
+// products returns the range of the first round's normal equations with products of columns and labels, after the
+// constant's products, which are known (linear.Part). Later rounds have none.
 func products(c *comm.Contribution, classes int) int {
 	for k := 1; linear.PartLen(k, k, classes) <= len(c.Update) && c.ID.Round == 0; k++ {
 		if linear.PartLen(k, k, classes) == len(c.Update) {
@@ -99,9 +99,9 @@ func (l liar) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduced, e
 	return l.Reducer.Reduce(ctx, c)
 }
 
-// Poison trains by p over shards, a peer each, connected in memory, the last liars of which tell the lie. It returns
-// the metrics of the first peer, over the test nodes of honest peers: what false labels of validation nodes do to the
-// predictions of the liars themselves is their own loss. A Lie without content compares.
+// Poison trains by p over shards, a peer each, connected in memory; the last peers are the liars. It returns the
+// metrics of the first peer, over the test nodes of honest peers: damage to the liars' own predictions does not count.
+// A Lie without content compares.
 func Poison(ctx context.Context, p plan.Plan, shards []*shard.Shard, liars int, lie Lie) (train.Result, error) {
 	honest := len(shards) - liars
 	if liars < 0 || honest < 1 {

@@ -1,5 +1,5 @@
-// Package recorded has attacks on runs of all members in this process, of which one recorded what it received: the
-// bytes (Record), the plan and the model. The truth only scores them.
+// Package recorded has attacks on runs of all members in this process. One member recorded what it received: the bytes
+// (Record), the plan and the model. The truth only scores them.
 package recorded
 
 import (
@@ -26,29 +26,29 @@ type Message struct {
 	comm.Frame
 }
 
-// lane is what frames follow one another in: a peer's messages of its two groups may alternate.
+// lane is a sequence of frames: a peer's messages of its two groups may alternate.
 type lane struct {
 	peer int
 	dup  bool
 	step uint8
 }
 
-// message is one of which frames are missing.
+// message is a message that still lacks frames.
 type message struct {
 	frame comm.Frame
 	open  bool
 }
 
-// Over returns t, of which r keeps every frame from now on.
+// Over returns t; r keeps every frame of it from now on.
 func (r *Record) Over(t comm.Transport) comm.Transport {
 	r.from, r.to = make(map[lane]*message), make(map[lane]*message)
 	return recorded{t, r}
 }
 
-// Received returns all messages from peer of a door, in their order.
+// Received returns all messages from peer of a traffic class, in their order.
 func (r *Record) Received(peer int, door comm.Door) []Message { return r.of(&r.got, peer, door) }
 
-// Sent returns all messages to peer that left by a door, in their order.
+// Sent returns all messages to peer of a traffic class, in their order.
 func (r *Record) Sent(peer int, door comm.Door) []Message { return r.of(&r.put, peer, door) }
 
 func (r *Record) of(all *[]Message, peer int, door comm.Door) (of []Message) {

@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Run is a run of all peers in this process, of which one member recorded what it received.
+// Run is a run of all peers in this process, in which one member recorded what it received.
 type Run struct {
 	Plan     plan.Plan
 	Shards   []*shard.Shard // by rank
@@ -29,7 +29,7 @@ type Run struct {
 
 	far mat.Dense // of links with method layer-wise: rows of the attacker's halo by the final model
 
-	sums func(rank int, r comm.Reducer) comm.Reducer // by which a peer sums, from what it would sum by; nil: the same
+	sums func(rank int, r comm.Reducer) comm.Reducer // wraps a peer's reducer (nil = not wrapped)
 }
 
 // Train trains by p over shards, a peer each, connected in memory, while one of them records.

@@ -1,4 +1,4 @@
-// Command predicts predicts one node, as little as a program may link: predicts MODEL GRAPH.
+// Command predicts predicts one node and links as little as possible: predicts MODEL GRAPH.
 package main
 
 import (
