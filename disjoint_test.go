@@ -83,6 +83,7 @@ func TestJoinGraph(t *testing.T) {
 // TestJoinGraphAfterAStop: a member that was stopped before it had written its part gathers again, and those that train
 // already come back to it.
 func TestJoinGraphAfterAStop(t *testing.T) {
+	t.Parallel()
 	own, whole := islands(t, 3)
 	p := read(t, "transport: memory")
 	p.Peers = 3

@@ -191,6 +191,7 @@ func TestOwnHost(t *testing.T) {
 // TestOwnHostRefused: a host of another key, one that carries a run already, and a host next to addresses to listen on
 // are faults of what was given.
 func TestOwnHostRefused(t *testing.T) {
+	t.Parallel()
 	p, sites := doors(t, "", "hill", "port")
 	hosts := ownHosts(t, sites)
 	for _, c := range []struct {

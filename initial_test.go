@@ -34,17 +34,17 @@ func TestInit(t *testing.T) {
 		given string
 		exact bool // the first loss is the model's: no layer before the last is trained again
 	}{
-		{"method: full-batch; model: gcn; hidden: 12; rounds: 8; dropout: 0", true},
-		{"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 8; dropout: 0; attention_dropout: 0; " +
+		{"method: full-batch; model: gcn; hidden: 12; rounds: 4; dropout: 0", true},
+		{"method: full-batch; model: gat; heads: 2; hidden: 12; rounds: 4; dropout: 0; attention_dropout: 0; " +
 			"norm: layer", true},
-		{"method: full-batch; model: sage; hidden: 12; rounds: 8; dropout: 0; label_inputs: 0", true},
-		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 1; rounds: 8; dropout: 0", true},
-		{"method: layer-wise; model: sage; encoder: raw; layers: 1; rounds: 8; dropout: 0; keep_last: true", true},
-		{"method: layer-wise; model: gcn; encoder: pca:16+classes; layers: 1; rounds: 8; dropout: 0; min_class: 1",
+		{"method: full-batch; model: sage; hidden: 12; rounds: 4; dropout: 0; label_inputs: 0", true},
+		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 1; rounds: 4; dropout: 0", true},
+		{"method: layer-wise; model: sage; encoder: raw; layers: 1; rounds: 4; dropout: 0; keep_last: true", true},
+		{"method: layer-wise; model: gcn; encoder: pca:16+classes; layers: 1; rounds: 4; dropout: 0; min_class: 1",
 			true},
-		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 2; hidden: 12; rounds: 8; " +
+		{"method: layer-wise; model: gcn; encoder: pca:16; layers: 2; hidden: 12; rounds: 4; " +
 			"dropout: 0; keep_last: true", false},
-		{"method: layer-wise; model: gcn; encoder: mlp; layers: 2; hidden: 12; rounds: 8; dropout: 0; layer_output: " +
+		{"method: layer-wise; model: gcn; encoder: mlp; layers: 2; hidden: 12; rounds: 4; dropout: 0; layer_output: " +
 			"logits; keep_last: true", false},
 	} {
 		p := read(t, strings.ReplaceAll(c.given, "; ", "\n")+"\npolicy: random\ntransport: memory")

@@ -19,8 +19,8 @@ import (
 // again.
 func TestOwnPredictions(t *testing.T) {
 	for _, settings := range []string{
-		"", "method: layer-wise\nmodel: gcn\nrounds: 20", "method: layer-wise\nencoder: mlp\nlayers: 1\nrounds: 10",
-		"method: full-batch\nrounds: 20", "method: layer-wise\nmodel: sage\nrounds: 10",
+		"", "method: layer-wise\nmodel: gcn\nrounds: 4", "method: layer-wise\nencoder: mlp\nlayers: 1\nrounds: 4",
+		"method: full-batch\nrounds: 4", "method: layer-wise\nmodel: sage\nrounds: 4",
 	} {
 		p := read(t, settings+"\npolicy: random\ntransport: memory")
 		p.Peers = 3

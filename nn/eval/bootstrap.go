@@ -26,6 +26,9 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	switch {
 	case t.Rows() == 0 || t.multi && m != "accuracy" || t.cut || m.Ranks():
 		return math.NaN(), math.NaN()
+	case m == "accuracy": // which needs no other cells
+		cells = []int64{t.counts.n[1], t.Rows() - t.counts.n[1]}
+		set = func(x []int64) { drawn.counts.n[1] = x[0] }
 	case t.Matrix != nil:
 		cells = slices.Concat(t.Matrix...)
 		set = func(x []int64) {
@@ -35,9 +38,6 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 			}
 			drawn.fromMatrix()
 		}
-	case m == "accuracy":
-		cells = []int64{t.counts.n[1], t.Rows() - t.counts.n[1]}
-		set = func(x []int64) { drawn.counts.n[1] = x[0] }
 	default:
 		return math.NaN(), math.NaN()
 	}

@@ -154,22 +154,22 @@ func TestSteeredComponents(t *testing.T) {
 }
 
 // TestComponentsAreNoAlarm: rows as they are pass where a few hundred are among thousands, and where peers have blocks
-// of a graph of several types. The long form tries all numbers of components on all of them.
+// of a graph of several types. The long form tries many components, too, which take a second each.
 func TestComponentsAreNoAlarm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
 	}
-	every := testenv.LongForm(t)
+	numbers := []int{16}
+	if testenv.LongForm(t) {
+		numbers = append(numbers, 128)
+	}
 	for _, name := range []string{"imdb", "chameleon-filtered"} {
 		g := features(t, name)
 		for how, of := range map[string]func(i int) int{
 			"in blocks": func(i int) int { return i * 8 / g.N() },
 			"few":       func(i int) int { return max(0, 7-i/260) },
 		} {
-			for _, k := range []int{16, 128} {
-				if (k == 16) != (name == "imdb") != (how == "few") && !every {
-					continue
-				}
+			for _, k := range numbers {
 				if err := errors.Join(componentsOf(t, g.X, of, 8, k, 0, 0)...); err != nil {
 					t.Errorf("%s, %s, pca:%d: %v", name, how, k, err)
 				}
