@@ -12,7 +12,7 @@ func gemm6x16AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Poin
 func gemm6x8AVX2(rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, ldb int, c unsafe.Pointer,
 	ldc, next int, acc bool)
 
-// Loops over slices. Lengths are those of the first slice.
+// Loops over slices. The first slice gives the length.
 
 //go:noescape
 func axpyAVX2(a float32, x, y []float32)
@@ -128,7 +128,7 @@ func addWideAVX512(x []float32, sum []float64)
 //go:noescape
 func maxIndexAVX512(col []int32) uint32
 
-// Maxima over edges: cols columns of the rows that the row pointers are of.
+// Maxima over edges, for cols columns of the rows that rowPtr describes.
 
 //go:noescape
 func spmax64AVX512(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
@@ -146,7 +146,7 @@ func spmax32AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Poin
 func spmax8AVX2(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
 	lda, cols int)
 
-// Rows of LayerNorm and softmax. Lengths are those of the first slice.
+// Rows of LayerNorm and softmax. The first slice gives the length.
 
 //go:noescape
 func sumAVX512(x []float32) float64
@@ -172,7 +172,7 @@ func maxAVX512(x []float32) float32
 //go:noescape
 func expSumAVX512(shift float32, x, y []float32) float64
 
-// fence ends what is written past the caches: others see it then.
+// fence makes writes past the caches visible to other threads.
 func fence()
 
 //go:noescape
@@ -205,7 +205,7 @@ func maxAVX2(x []float32) float32
 //go:noescape
 func expSumAVX2(shift float32, x, y []float32) float64
 
-// Conversions. Lengths are those of the first slice; for AVX2, multiples of 8.
+// Conversions. The first slice gives the length; for AVX2, it is a multiple of 8.
 
 //go:noescape
 func toBF16AVX512(x []float32, y []uint16)

@@ -10,8 +10,8 @@ func gemm8x8NEON(k int, a unsafe.Pointer, lda int, b, c unsafe.Pointer, ldc int,
 //go:noescape
 func gemm8x8TNEON(k int, a unsafe.Pointer, lda int, b, c unsafe.Pointer, ldc int, acc bool)
 
-// Sparse times dense: a number of columns of the rows of Y that the row pointers are of. val goes on by step bytes an
-// edge; the rows of X for the first far edges are fetched 16 edges ahead.
+// Sparse times dense, for a number of columns of the rows of Y that rowPtr describes. val advances by step bytes an
+// edge; for the first `far` edges, rows of X are prefetched 16 edges ahead.
 
 //go:noescape
 func spmm64NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
@@ -33,7 +33,7 @@ func spmm2NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Poi
 func spmm1NEON(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
 	ldy, cols, far int, acc bool)
 
-// Loops over slices. Lengths are those of the first slice, multiples of 4.
+// Loops over slices. The first slice gives the length, a multiple of 4.
 
 //go:noescape
 func axpy4NEON(a float32, x, y []float32)

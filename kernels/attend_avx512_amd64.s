@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// Edges of an attention, by heads: vectors of 16 values. Nothing is fused but the sums of rows.
+// Edges of an attention, by heads: vectors of 16 values. Only sums of rows fuse multiply and add.
 
 
 DATA ones<>+0(SB)/8, $0x3f8000003f800000
@@ -15,8 +15,8 @@ DATA ones<>+48(SB)/8, $0x3f8000003f800000
 DATA ones<>+56(SB)/8, $0x3f8000003f800000
 GLOBL ones<>(SB), RODATA|NOPTR, $64
 
-// The sums of rows: R8 the column of the edge, R9 its weights by heads, CX the row's end; BX and R12 X and its stride, DI
-// and R13 those of Y. A weight reaches the columns of its head by a permutation.
+// The sums of rows: R8 the column of the edge, R9 its weights by heads, CX the row's end; BX and R12 X and its
+// stride, DI and R13 Y and its stride. A permutation copies a weight to the columns of its head.
 
 #define LOADARGS \
 	MOVQ rows+0(FP), DX    \
@@ -52,8 +52,8 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	CMPQ R8, CX   \
 	JB   loop
 
-// Products by heads: likewise, but DI and R13 are the rows that each edge's row of X is multiplied with, DX what is written,
-// R10 a head's whole vectors and R9 the bytes of what is left of it.
+// Products by heads: as in the sums, except that DI and R13 are the rows that each edge's row of X is multiplied with
+// and their stride, DX the output, R10 a head's whole vectors and R9 the bytes of its remaining values.
 #define LOADDOTS \
 	MOVQ rowPtr+8(FP), SI  \
 	MOVQ col+16(FP), R8    \
@@ -68,8 +68,8 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	SHLQ $2, R13           \
 	LEAQ (R8)(R15*4), R15
 
-// Both: DI is the row that rows of X are multiplied with, R13 that of Y, DX and R9 the edge's products and weights, R10 a
-// head's bytes, R14 the heads and CX their columns.
+// Both: DI is the row that rows of X are multiplied with, R13 the row of Y, DX and R9 the edge's products and
+// weights, R10 the bytes of a head, R14 the number of heads and CX the columns of a head.
 #define LOADBOTH \
 	MOVQ rowPtr+8(FP), SI      \
 	MOVQ col+16(FP), R8        \

@@ -7,27 +7,26 @@ import (
 	"sync"
 )
 
-// Attention is a sum over edges whose weights are a softmax (Veličković et al., ICLR 2018, eqs. 3
-// and 4). For each row i, each of its columns j and each head, the logit is LeakyReLU(own_i +
-// far_j), and the sums are of the head's own columns of X: a row of X has the heads side by side,
-// Dim values each. Values of heads come in rows of PadHeads(Heads), of which what is beyond Heads
-// must be finite. No value of an edge is kept: the gradient computes the weights again.
+// Attention is a sum over edges whose weights are a softmax (Veličković et al., ICLR 2018, eqs. 3 and 4). For each row
+// i, each of its columns j and each head, the logit is LeakyReLU(own_i + far_j). Each head sums its own columns of X: a
+// row of X has the heads side by side, Dim values each. Values by head have rows of PadHeads(Heads); those beyond Heads
+// must be finite. No value of an edge is stored: the gradient computes the weights again.
 type Attention struct {
 	RowPtr     []int64
 	Col        []int32
 	Heads, Dim int
-	Slope      float32 // of LeakyReLU where it is negative, in (0, 1]
-	Dropout    float32 // of the weights, [0, 1)
+	Slope      float32 // slope of LeakyReLU below 0, in (0, 1]
+	Dropout    float32 // dropout of the weights, [0, 1)
 	Keys       EdgeKeys
 }
 
-// EdgeKeys names the edges, for dropout: the mask of an edge's heads is that of Dropout.
+// EdgeKeys gives each edge a key for dropout: Dropout gives the mask of the edge's heads for this key.
 type EdgeKeys interface {
 	// Keys writes the keys of the edges between row and each of the columns.
 	Keys(row int, col []int32, keys []uint64)
 }
 
-// PadHeads returns how many values a row has that holds one for each head.
+// PadHeads returns the length of a row with one value for each head.
 func PadHeads(heads int) int {
 	if heads > headGroup {
 		return (heads + headGroup - 1) / headGroup * headGroup
@@ -42,16 +41,16 @@ func PadHeads(heads int) int {
 // headGroup is how many heads are computed together.
 const headGroup = 8
 
-// Softmax is the running state of Forward, by rows. Blocks of columns may come one after another;
-// Y/Sum is the result.
+// Softmax is the running state of Forward, by rows. Forward may process one block of columns after another; Y/Sum is
+// the result.
 type Softmax struct {
-	Top, Sum []float32 // greatest logit, and the sum of exp(logit − Top)
+	Top, Sum []float32 // greatest logit, and sum of exp(logit − Top)
 	Y        []float32 // Σ exp(logit − Top)·x_j, after dropout; rows of Heads·Dim values with stride LDY
 	LDY      int
-	Fresh    bool // no block has come: what is there is not read
+	Fresh    bool // no block has been processed: the values are not read
 }
 
-// Forward takes the columns in: own has a row of values for each row, far for each row of X.
+// Forward processes the columns: own has a row of values for each row, far for each row of X.
 func (a *Attention) Forward(own, far, x []float32, ldx int, s *Softmax) {
 	const name = "Attention.Forward"
 	c := a.begin(name, far, x, ldx)
@@ -65,27 +64,27 @@ func (a *Attention) Forward(own, far, x []float32, ldx int, s *Softmax) {
 	c.end()
 }
 
-// AttentionGrad is what Backward reads and writes. Its rows are those of Forward's X; the others are
-// Forward's rows.
+// AttentionGrad has the inputs and outputs of Backward. DX and X have a row for each row of Forward's X; the others
+// have Forward's rows.
 type AttentionGrad struct {
-	Log, Base []float32 // Top + ln Sum, and dY·Y/Sum of each head
+	Log, Base []float32 // Top + ln Sum, and dY·Y/Sum for each head
 	DY        []float32 // the gradient of Y/Sum, rows with stride LDDY
 	LDDY      int
 	X         []float32 // the rows that Forward summed, with stride LDX
 	LDX       int
-	DX        []float32 // gets their gradient added, but for what goes through the logits
+	DX        []float32 // gradient of X is added, except for its part through the logits
 	LDDX      int
-	Fresh     bool      // DX is written instead
-	DOwn      []float32 // the gradient of Backward's own, written
-	DFar      []float32 // gets that of Backward's far added
+	Fresh     bool      // DX is overwritten instead
+	DOwn      []float32 // gradient of Backward's own, overwritten
+	DFar      []float32 // gradient of Backward's far is added
 }
 
-// Backward is the other way round: rows are what Forward had as columns, and Col what it had as
-// rows; own is what Forward had as far, and far what it had as own.
+// Backward runs over the transpose: its rows are Forward's columns, and Col has Forward's rows; own is Forward's far,
+// and far is Forward's own.
 //
-// The gradient of an edge's logit goes to both of its ends. Those of chunkValues at a time are kept
-// and then added to DFar in the order of the edges, by each worker to a range of its rows: bits do
-// not depend on the workers, and what is kept does not grow with the edges.
+// The gradient of an edge's logit goes to both of its ends. The gradients of chunkValues logits at a time are stored
+// and then added to DFar in the order of the edges, by each worker to a range of its rows. So bits do not depend on the
+// workers, and the memory does not grow with the edges.
 func (a *Attention) Backward(own, far []float32, d *AttentionGrad) {
 	const name = "Attention.Backward"
 	c := a.begin(name, far, d.DY, d.LDDY)
@@ -105,11 +104,11 @@ func (a *Attention) Backward(own, far []float32, d *AttentionGrad) {
 	c.end()
 }
 
-// chunkValues bounds the gradients of logits that are kept: 256 KiB, which L2 has room for.
+// chunkValues bounds the stored gradients of logits: 256 KiB, which fits in L2.
 const chunkValues = 1 << 16
 
-// chunk does the edges from e on, the first of which is of row from or of one after it, and returns
-// where the next chunk begins. Where it ends depends on the CSR alone.
+// chunk processes the edges from e on; the first one is in row from or in a later row. It returns where the next chunk
+// begins, which depends only on the CSR.
 func (c *attention) chunk(a *Attention, own []float32, d *AttentionGrad, from int, e int64) (int, int64) {
 	edges := int64(max(1, chunkValues/c.ld))
 	c.from, c.first, c.goesOn, c.chunkPtr = from, e, e > a.RowPtr[from], append(c.chunkPtr[:0], e)
@@ -133,43 +132,43 @@ func (c *attention) chunk(a *Attention, own []float32, d *AttentionGrad, from in
 	c.do(c)
 	if e > c.first && !c.broken.Load() {
 		c.adding, c.dFar, c.parts = true, d.DFar, 1
-		if (e-c.first)*int64(c.ld) >= chunkValues/4 { // else too little to share
+		if (e-c.first)*int64(c.ld) >= chunkValues/4 { // else it is too little work to share
 			c.parts = runtime.GOMAXPROCS(0)
 		}
 		shared.do(c, c.parts)
 		c.adding = false
 	}
-	if e == stop && e < a.RowPtr[to] { // the row goes on
+	if e == stop && e < a.RowPtr[to] { // the row continues in the next chunk
 		to--
 	}
 	return to, e
 }
 
-// attention is a call.
+// attention is one call.
 type attention struct {
 	csr
 	Attention
 	name     string
 	backward bool
-	fresh    bool // nothing is in y
-	ld       int  // of values of heads
+	fresh    bool // y is not initialized
+	ld       int  // stride of values by head
 	limit    uint32
-	up       float32 // of dropout
+	up       float32 // factor of kept values in dropout
 
 	own, far []float32
 	x, y     []float32
 	ldy      int
 
-	top, sum []float32 // forward
+	top, sum []float32 // in the forward pass
 
-	log, base, z, dOwn, dFar []float32 // backward
+	log, base, z, dOwn, dFar []float32 // in the backward pass
 	ldz                      int
 	from                     int       // first row of the chunk
-	first                    int64     // its first edge
-	goesOn                   bool      // the chunk before had a part of the first row's edges
-	adding                   bool      // the chunk's gradients of logits are there
-	chunkPtr                 []int64   // row pointers of the chunk; its memory stays from call to call
-	slopes                   []float32 // gradients of the chunk's logits, edge by edge; likewise
+	first                    int64     // the first edge of the chunk
+	goesOn                   bool      // the last chunk had a part of the first row's edges
+	adding                   bool      // the chunk's gradients of logits have been computed and are being added
+	chunkPtr                 []int64   // row pointers of the chunk; its memory is reused by the next call
+	slopes                   []float32 // [edge of the chunk] gradients of logits; its memory is reused by the next call
 }
 
 var attentionCalls = sync.Pool{New: func() any { return new(attention) }}
@@ -195,30 +194,30 @@ func (c *attention) end() {
 	attentionCalls.Put(c)
 }
 
-// roomValues is how many values of heads one round has room for; roomRows bounds its rows. A
-// backward pass goes twice through the rows of X, nearValues of which stay in the nearest caches.
+// roomValues is how many values by head fit in one round; roomRows bounds its rows. A backward pass reads the rows of X
+// twice, nearValues of which stay in the nearest caches.
 const (
 	roomValues = 2048
 	roomRows   = 64
 	nearValues = 1 << 14
 )
 
-// headLanes are 16 values that repeat with the heads of a group.
+// headLanes are 16 values: one for each head of a group, repeated.
 type headLanes [16]float32
 
-// room is what one worker computes in: for each edge of a round the values of a group of heads.
+// room is the memory of one worker: for each edge of a round the values of a group of heads.
 type room struct {
 	group         attentionGroup
 	q, keep       [roomValues + 16]float32 // logits; dropout
-	shift, factor [roomValues + 16]float32 // what is subtracted from logits; what is from the gradient of a weight
-	w, slope      [roomValues + 16]float32 // weights; derivatives by the logit before LeakyReLU, without dropout
+	shift, factor [roomValues + 16]float32 // subtracted from logits; subtracted from the gradient of a weight
+	w, slope      [roomValues + 16]float32 // weights; their derivatives by the logit before LeakyReLU, without dropout
 	dots          [roomValues + 16]float32 // gradients of weights
-	keys          [roomValues + 16]uint64  // vectors read on
+	keys          [roomValues + 16]uint64  // 16 more than used, because vectors read past the end
 	drop          dropPattern
 	acc           bool // attend adds to rows
 	own, top, sum headLanes
 	rowPtr        [roomRows + 1]int64
-	head          []int32 // of columns, for heads of headDim columns
+	head          []int32 // [column] its head, for heads of headDim columns
 	headDim       int
 }
 
@@ -248,7 +247,7 @@ func (c *attention) run(part int) {
 	rooms.Put(r)
 }
 
-// add adds the gradients of the chunk's logits to those of one worker's range of DFar's rows.
+// add adds the gradients of the chunk's logits to one worker's range of DFar's rows.
 func (c *attention) add(part int) {
 	rows := len(c.dFar) / c.ld
 	lo, hi := rows*part/c.parts, rows*(part+1)/c.parts
@@ -259,17 +258,16 @@ func (c *attention) add(part int) {
 	}
 }
 
-// slopesAt returns where the gradients of the logits of an edge's group of heads are.
+// slopesAt returns the index of the gradients of the logits of an edge's group of heads.
 func (c *attention) slopesAt(h0 int, e int64) int {
 	edges := c.rowPtr[c.rows()] - c.first
 	return h0*int(edges) + int(e-c.first)*min(headGroup, c.ld)
 }
 
-// group computes the heads of one group, the first of which is h0, for rows [lo, end): some whole
-// rows at a time, or a part of a row that has too many edges. Where a row is cut depends on the row
-// alone, and on the chunk.
+// group computes the heads of one group, from head h0, for rows [lo, end). It takes several whole rows at a time, or a
+// part of a row that has too many edges. Only the row and the chunk decide where a row is cut.
 func (c *attention) group(r *room, lo, end, h0 int) {
-	g := &r.group // not a variable here: what is passed to a function of the set would be allocated
+	g := &r.group // not a local variable: it would be allocated, since it is passed to a function of the set
 	g.attention, g.h0, g.heads, g.pad = c, h0, min(headGroup, c.Heads-h0), min(headGroup, c.ld)
 	g.width = g.heads * c.Dim
 	edges := roomValues / g.pad
@@ -278,7 +276,7 @@ func (c *attention) group(r *room, lo, end, h0 int) {
 	}
 	for lo < end {
 		last := lo + 1
-		alone := g.backward && lo == 0 && g.goesOn // added to what the chunk before wrote
+		alone := g.backward && lo == 0 && g.goesOn // added to the last chunk's sums
 		for !alone && last < end && last-lo < roomRows && c.rowPtr[last+1]-c.rowPtr[lo] <= int64(edges) {
 			last++
 		}
@@ -292,7 +290,7 @@ type attentionGroup struct {
 	h0, heads, pad, width int
 }
 
-// round does the rows [lo, hi), whose edges there is room for, or one row in pieces.
+// round processes the rows [lo, hi), whose edges fit in a round, or one row in pieces.
 func (g *attentionGroup) round(r *room, lo, hi, edges int) {
 	for i := lo; i < hi; i++ {
 		g.start(i)
@@ -315,7 +313,7 @@ func (g *attentionGroup) round(r *room, lo, hi, edges int) {
 	}
 }
 
-// start makes what is added to for row i, unless something has been.
+// start initializes the sums of row i, unless they have been initialized.
 func (g *attentionGroup) start(i int) {
 	if g.backward && !(i == 0 && g.goesOn) {
 		clear(g.dOwn[i*g.ld+g.h0:][:g.pad])
@@ -323,7 +321,7 @@ func (g *attentionGroup) start(i int) {
 	if !g.fresh || g.backward && i == 0 && g.goesOn {
 		return
 	}
-	if g.rowPtr[i] == g.rowPtr[i+1] { // else attend writes it
+	if g.rowPtr[i] == g.rowPtr[i+1] { // else attend writes the row
 		clear(g.y[i*g.ldy+g.h0*g.Dim:][:g.width])
 	}
 	if !g.backward {
@@ -335,7 +333,7 @@ func (g *attentionGroup) start(i int) {
 	}
 }
 
-// weigh computes the weights of the n edges from e on, which are those of some rows from lo on.
+// weigh computes the weights of the n edges from e on, which belong to rows from lo on.
 func (g *attentionGroup) weigh(r *room, lo, rows, e, n int) {
 	pad := g.pad
 	col := g.col[e : e+n]
@@ -388,7 +386,7 @@ func (g *attentionGroup) weigh(r *room, lo, rows, e, n int) {
 	}
 }
 
-// logitGrads computes the gradients of the logits of the n edges from e on, and adds those of a row.
+// logitGrads computes the gradients of the logits of the n edges from e on, and sums them by row.
 func (g *attentionGroup) logitGrads(r *room, lo, rows, e, n int) {
 	pad := g.pad
 	active.pick(r.factor[:n*pad], g.base[g.h0:], g.ld, pad, g.col[e:e+n])
@@ -412,8 +410,7 @@ func (g *attentionGroup) logitGrads(r *room, lo, rows, e, n int) {
 	}
 }
 
-// raise makes r.top the greatest logit so far of row i and shrinks what was summed below a smaller
-// one.
+// raise makes r.top the greatest logit of row i so far and scales down sums that were computed with a smaller one.
 func (g *attentionGroup) raise(r *room, i int) {
 	r.top.foldMax(g.pad)
 	at := i*g.ld + g.h0
@@ -432,13 +429,13 @@ func (g *attentionGroup) raise(r *room, i int) {
 	r.top.repeat(top, g.pad)
 }
 
-// dropPattern says for each of sixteen values where in the keys, in pieces of 32 bits, the halves
-// of its own are, and what its head adds.
+// dropPattern describes sixteen values: the positions of the halves of their keys among 32-bit pieces, and the number
+// that each head adds.
 type dropPattern struct {
 	lo, hi [16]uint32
 	add    [16]uint32
 	h0     int
-	pad    int // 0: not yet filled
+	pad    int // (0 = not yet filled)
 }
 
 func (p *dropPattern) fill(h0, pad int) {
@@ -448,11 +445,11 @@ func (p *dropPattern) fill(h0, pad int) {
 	p.h0, p.pad = h0, pad
 	for c := range p.add {
 		p.lo[c], p.hi[c] = uint32(2*(c/pad)), uint32(2*(c/pad)+1)
-		p.add[c] = uint32(h0+c%pad) * golden // Dropout's of a column
+		p.add[c] = uint32(h0+c%pad) * golden // the same as Dropout's for a column
 	}
 }
 
-// repeat fills l with the first pad values of x, again and again.
+// repeat fills l with the first pad values of x, repeated.
 func (l *headLanes) repeat(x []float32, pad int) {
 	switch pad {
 	case 8:
@@ -472,7 +469,7 @@ func (l *headLanes) repeat(x []float32, pad int) {
 	}
 }
 
-// fold adds to the first pad lanes those of the same heads.
+// fold adds the other lanes of each head to the first pad lanes.
 func (l *headLanes) fold(pad int) {
 	for n := 8; n >= pad; n /= 2 {
 		for c := range n {

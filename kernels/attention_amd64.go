@@ -57,7 +57,7 @@ func weightsAVX512(n int, q, shift *float32, step int, keep, w, slopes *float32,
 //go:noescape
 func logitGradsAVX512(n int, slopes, keep, dots, base, out *float32, sum *headLanes)
 
-// Masks of edges: bytes is how far 16 values reach in the keys.
+// Masks of edges; bytes is how many bytes of keys 16 values read.
 
 //go:noescape
 func dropEdgesAVX512(keys []uint64, bytes int, p *dropPattern, limit uint32, up float32, keep []float32)
@@ -77,8 +77,9 @@ func dropAVX2(keys []uint64, p *dropPattern, limit uint32, up float32, keep []fl
 	}
 }
 
-// Sums over edges: to cols columns of the rows of Y that the row pointers are of, Σ w·x. Weights go on by step bytes an
-// edge and head says which of them is a column's; the rows of X for the first far edges are fetched 16 edges ahead.
+// Weighted sums over edges, Σ w·x, for cols columns of the rows of Y that rowPtr describes. w advances by step bytes an
+// edge, and head has the index of each column's weight. For the first `far` edges, rows of X are prefetched 16 edges
+// ahead.
 
 //go:noescape
 func attend128AVX512(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
@@ -119,9 +120,9 @@ func attendAVX2(g *attentionGroup, r *room, lo, rows, e, n int) {
 	}
 }
 
-// columns computes columns [j, j+cols) of the group for rows from lo on and n edges from e on, and returns j+cols.
+// columns computes columns [j, j+cols) of the group, for rows from lo on and n edges from e on, and returns j+cols.
 func (g *attentionGroup) columns(f attendAsm, r *room, lo, rows, e, n, j, cols int) int {
-	const vectors = 128 // values that f reads of head
+	const vectors = 128 // the most values of head that f reads
 	if r.headDim != g.Dim || len(r.head) < j+vectors {
 		r.headDim, r.head = g.Dim, slices.Grow(r.head[:0], g.width+vectors)
 		for c := range g.width + vectors {
@@ -129,7 +130,7 @@ func (g *attentionGroup) columns(f attendAsm, r *room, lo, rows, e, n, j, cols i
 		}
 	}
 	far := 0
-	if !g.backward { // rows are those that attendDots has just read
+	if !g.backward { // in the backward pass attendDots has just read the rows
 		far = g.ahead(e, n)
 	}
 	at := lo*g.ldy + g.h0*g.Dim + j
@@ -139,7 +140,7 @@ func (g *attentionGroup) columns(f attendAsm, r *room, lo, rows, e, n, j, cols i
 	return j + cols
 }
 
-// ahead returns for how many of n edges from e on rows of X are fetched ahead: none that L2 has room for.
+// ahead returns for how many of n edges from e on rows of X are prefetched: none if X fits in L2.
 func (g *attentionGroup) ahead(e, n int) int {
 	const ahead, cached = 16, 1 << 20 // edges; bytes
 	if 4*len(g.x) <= cached {
@@ -148,7 +149,8 @@ func (g *attentionGroup) ahead(e, n int) int {
 	return max(0, min(n, len(g.col)-e-ahead))
 }
 
-// Products by heads: to dots, step bytes an edge, Σ x·z of each head of dim columns, of up to eight or four heads.
+// Products by heads: each edge writes, step bytes apart, Σ x·z for each head of dim columns, for up to eight or four
+// heads.
 
 //go:noescape
 func headDots8AVX512(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
@@ -169,7 +171,7 @@ func headDots4AVX2(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsaf
 type headDotsAsm func(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer,
 	ldz, heads, dim, far int)
 
-// Both in one, of strips of whole heads, for heads of as many vectors.
+// Both in one kernel, for strips of whole heads with a fixed number of vectors a head.
 
 //go:noescape
 func attendDots8x2AVX512(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int,
@@ -232,12 +234,12 @@ func attendDotsAVX2(g *attentionGroup, r *room, lo, rows, e, n int) {
 	}
 }
 
-// both computes strips of so many heads.
+// both computes the heads in strips of `strip` heads.
 func (g *attentionGroup) both(f attendDotsAsm, strip int, r *room, lo, rows, e, n int) {
 	if g.heads < g.pad {
 		clear(r.dots[:n*g.pad])
 	}
-	far := g.ahead(e, n) // of whole rows
+	far := g.ahead(e, n) // f prefetches whole rows
 	for h := 0; h < g.heads; h += strip {
 		at := (g.h0 + h) * g.Dim
 		f(rows, unsafe.Pointer(&r.rowPtr), unsafe.Pointer(&g.col[e]), unsafe.Pointer(&r.w[h]),

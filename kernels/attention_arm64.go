@@ -41,7 +41,7 @@ func logitGradsNEON(n int, slopes, keep, dots, base, out *float32, sum *headLane
 	}
 }
 
-// on returns where the value is that lies so many on, or nil where there are none.
+// on returns a pointer to the value `by` values after p, or nil if p is nil.
 func on(p *float32, by int) *float32 {
 	if p == nil {
 		return nil
@@ -64,7 +64,7 @@ func dropEdgesNEON(keys []uint64, p *dropPattern, limit uint32, up float32, keep
 	}
 }
 
-// attendNEON takes one head after another, by the kernels of SpMM.
+// attendNEON computes one head after another with the kernels of SpMM.
 func attendNEON(g *attentionGroup, r *room, lo, rows, e, n int) {
 	for h := range g.heads {
 		for j := h * g.Dim; j < (h+1)*g.Dim; {

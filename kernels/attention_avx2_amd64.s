@@ -1,8 +1,8 @@
 #include "textflag.h"
 #include "exp_amd64.h"
 
-// Logits and weights of an attention's edges, by heads: vectors of 8 values, two of which make the sixteen lanes. Nothing
-// is fused; what the lanes mean is said in attention_generic.go.
+// Logits and weights of an attention's edges, by heads: vectors of 8 values, two of which make the sixteen lanes. No
+// multiply-add is fused; attention_generic.go explains the lanes.
 
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
@@ -24,7 +24,7 @@ DATA ones<>+48(SB)/8, $0x3f8000003f800000
 DATA ones<>+56(SB)/8, $0x3f8000003f800000
 GLOBL ones<>(SB), RODATA|NOPTR, $64
 
-// MASK makes Y15 the mask of the next CX values, or of eight; MASKS points at masks.
+// MASK makes Y15 the mask of the next min(CX, 8) values; MASKS points at masks.
 #define MASK(MASKS) \
 	XORQ    R15, R15          \
 	MOVQ    $8, AX            \

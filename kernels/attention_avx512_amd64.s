@@ -1,8 +1,8 @@
 #include "textflag.h"
 #include "exp_avx512_amd64.h"
 
-// Logits and weights of an attention's edges, by heads: vectors of 16 values, the last one under the mask K1. Nothing is
-// fused; what the lanes mean is said in attention_generic.go.
+// Logits and weights of an attention's edges, by heads: vectors of 16 values, the last one under the mask K1. No
+// multiply-add is fused; attention_generic.go explains the lanes.
 
 #define TAIL \
 	MOVL  $1, AX \
@@ -36,7 +36,7 @@ next:
 	VCMPPS $0x11, Z12, Z1, K2 // less than 0
 	VMULPS Z10, Z1, K2, Z1
 	VMOVUPS Z1, K1, (SI)
-	VMAXPS Z0, Z1, K1, Z0 // NaN is the first operand: it is not taken
+	VMAXPS Z0, Z1, K1, Z0 // a NaN is ignored: it is the first operand
 	ADDQ $64, SI
 	SUBQ $16, CX
 	JGT  each

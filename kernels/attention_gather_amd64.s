@@ -67,7 +67,7 @@ each:
 	MOVLQSX (SI), AX
 	MOVQ AX, DX
 	SUBQ R8, DX
-	CMPQ DX, R9 // as unsigned: below lo is out as well
+	CMPQ DX, R9 // unsigned: columns below lo are excluded, too
 	JAE  next
 	IMULQ R12, AX
 	VMOVUPS (DI), Y0
@@ -102,7 +102,7 @@ each:
 	MOVLQSX (SI), AX
 	MOVQ AX, DX
 	SUBQ R8, DX
-	CMPQ DX, R9 // as unsigned: below lo is out as well
+	CMPQ DX, R9 // unsigned: columns below lo are excluded, too
 	JAE  next
 	IMULQ R12, AX
 	MOVUPS (DI), X0

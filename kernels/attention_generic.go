@@ -2,7 +2,7 @@ package kernels
 
 import "unsafe"
 
-// pickGeneric copies the first pad values of row col[k] of table to place k of q.
+// pickGeneric gathers: it copies the first pad values of row col[k] of table to q[k·pad:].
 func pickGeneric(q, table []float32, ld, pad int, col []int32) {
 	switch pad {
 	case 1:
@@ -20,15 +20,14 @@ func pickGeneric(q, table []float32, ld, pad int, col []int32) {
 	}
 }
 
-// dropGeneric writes the dropout of the edges that have the keys, for all heads of a group.
+// dropGeneric writes the dropout factors of the edges with the given keys, for all heads of a group.
 func dropGeneric(keys []uint64, p *dropPattern, limit uint32, up float32, keep []float32) {
 	for k, key := range keys {
 		maskGeneric(uint32(key)+p.add[0], uint32(key>>32), limit, up, keep[k*p.pad:(k+1)*p.pad])
 	}
 }
 
-// logitsGeneric makes LeakyReLU(q + own) of q and raises top to it, lane by lane; NaN is never the
-// greatest.
+// logitsGeneric replaces q by LeakyReLU(q + own) and raises top to the maximum, lane by lane, ignoring NaN.
 func logitsGeneric(q []float32, slope float32, own, top *headLanes) {
 	for c, v := range q {
 		v += own[c%16]
@@ -42,9 +41,9 @@ func logitsGeneric(q []float32, slope float32, own, top *headLanes) {
 	}
 }
 
-// weightsGeneric computes for n logits q, with p = exp(q − shift) and s the slope of LeakyReLU
-// there, w = p·keep and slopes = s·p, and adds p to sum, lane by lane. shift has n values where step
-// is 64, and 16 that repeat where it is 0. keep may be nil: ones.
+// weightsGeneric computes, for n logits q, w = p·keep and slopes = s·p, and adds p to sum, lane by lane. Here p = exp(q
+// − shift), and s is LeakyReLU's slope. shift has n values if step is 64, and 16 repeated values if step is 0. If keep
+// is nil, it is all ones.
 func weightsGeneric(n int, q, shift *float32, step int, keep, w, slopes *float32, slope float32, sum *headLanes) {
 	own := 16
 	if step != 0 {
@@ -66,8 +65,8 @@ func weightsGeneric(n int, q, shift *float32, step int, keep, w, slopes *float32
 	}
 }
 
-// attendGeneric adds to rows of Y, from lo on, Σ w·x over the n edges of a round, which are from e
-// on; unless r.acc, it writes the rows that have any.
+// attendGeneric adds Σ w·x over the n edges of a round, from e on, to rows of Y from lo on. Unless r.acc is set, it
+// overwrites the rows that have edges.
 func attendGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	col := g.col[e : e+n]
 	for row := range rows {
@@ -85,8 +84,8 @@ func attendGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	}
 }
 
-// attendDotsGeneric is attend, and writes to r.dots, for the edges of a round and each head, Σ x·z over
-// the head's columns, z being those of the edge's row.
+// attendDotsGeneric is attendGeneric that also writes Σ x·z over each head's columns to r.dots, for the edges of a
+// round. z is the edge's row of g.z.
 func attendDotsGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	col := g.col[e : e+n]
 	for row := range rows {
@@ -104,8 +103,8 @@ func attendDotsGeneric(g *attentionGroup, r *room, lo, rows, e, n int) {
 	attendGeneric(g, r, lo, rows, e, n)
 }
 
-// logitGradsGeneric writes out = slopes·(dots·keep − base) of n values, and adds it to sum, lane by
-// lane. keep may be nil: ones.
+// logitGradsGeneric writes out = slopes·(dots·keep − base) for n values, and adds it to sum, lane by lane. If keep is
+// nil, it is all ones.
 func logitGradsGeneric(n int, slopes, keep, dots, base, out *float32, sum *headLanes) {
 	bases, to := unsafe.Slice(base, n), unsafe.Slice(out, n)
 	for c, d := range unsafe.Slice(dots, n) {
@@ -118,8 +117,8 @@ func logitGradsGeneric(n int, slopes, keep, dots, base, out *float32, sum *headL
 	}
 }
 
-// addPickedGeneric adds place k of q to the first pad values of row col[k] of table, where that is
-// one of [lo, hi).
+// addPickedGeneric scatters: it adds q[k·pad:] to the first pad values of row col[k] of table, if that row is in [lo,
+// hi).
 func addPickedGeneric(q, table []float32, ld, pad int, col []int32, lo, hi int) {
 	for k, j := range col {
 		if int(j) < lo || int(j) >= hi {

@@ -1,8 +1,8 @@
 #include "textflag.h"
 #include "neon_arm64.h"
 
-// Edges of an attention, by heads: a multiple of sixteen values. Nothing is fused; what the lanes mean is said in
-// attention_generic.go.
+// Edges of an attention, by heads: a multiple of sixteen values. No multiply-add is fused;
+// attention_generic.go explains the lanes.
 
 // LOGITS makes LeakyReLU(V(q) + V(own)) and raises V(top) to it, unless it is NaN. V30 is the slope.
 #define LOGITS(q, own, top) \
@@ -44,7 +44,7 @@ each:
 done:
 	RET
 
-// WEIGHTS does four values; V(p) is their sum.
+// WEIGHTS processes four values; V(p) is their sum.
 #define WEIGHTS(p) \
 	FMOVQ.P 16(R1), F2  \
 	FMOVQ.P 16(R3), F3  \
@@ -93,7 +93,7 @@ each:
 done:
 	RET
 
-// GRADS does four values; V(sum) is their sum.
+// GRADS processes four values; V(sum) is their sum.
 #define GRADS(sum) \
 	FMOVQ.P 16(R4), F0 \
 	CBZ     R3, 3(PC)  \
@@ -132,8 +132,8 @@ each:
 done:
 	RET
 
-// Products of two rows by heads: R2 the column of the edge, R12 the row's end, R3 what is written, R5 and R6 X and its stride,
-// R7 and R8 those of the rows that each edge's row of X is multiplied with; of a head R10 vectors and R11 values that are left.
+// Products of two rows by heads. R2 points at the edge's column, R12 at the row's end, R3 at the output; R5 and R6
+// are X and its stride, R7 and R8 the other row's. A head has R10 whole vectors and R11 remaining values.
 
 // func dotsNEON(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, z unsafe.Pointer, ldz, heads, dim int)
 TEXT ·dotsNEON(SB), NOSPLIT, $0-88

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// edgeNames is the keys of a test, the same from both ends.
+// edgeNames gives the edges of a test their keys, the same from both ends.
 type edgeNames struct{ back bool }
 
 func (e edgeNames) Keys(row int, col []int32, keys []uint64) {
@@ -22,7 +22,7 @@ func (e edgeNames) Keys(row int, col []int32, keys []uint64) {
 	}
 }
 
-// attentionCase is an attention on random rows: destinations × sources, the two ends' values of heads.
+// attentionCase is an attention on random rows: destinations × sources, values by head at both ends.
 type attentionCase struct {
 	heads, dim, gap, tall int
 	drop                  float32
@@ -58,7 +58,7 @@ func (c *attentionCase) start() *Softmax {
 
 func nans(n int) []float32 { return slices.Repeat([]float32{float32(math.NaN())}, n) }
 
-// attentionTruth is in float64, its sums divided.
+// attentionTruth is the result in float64, with sums divided.
 type attentionTruth struct{ log, y, base, dx, dOwn, dFar []float64 }
 
 func (c *attentionCase) truth() (t attentionTruth) {
@@ -109,7 +109,7 @@ func (c *attentionCase) truth() (t attentionTruth) {
 	return t
 }
 
-// transposed returns the case's CSR the other way round.
+// transposed returns the transpose of the case's CSR.
 func (c *attentionCase) transposed() (rowPtr []int64, col []int32) {
 	rowPtr = make([]int64, c.tall+1)
 	for j := range c.tall {
@@ -125,12 +125,12 @@ func (c *attentionCase) transposed() (rowPtr []int64, col []int32) {
 	return rowPtr, col
 }
 
-// run returns the softmax of all columns, taken in as many blocks as are wanted, and its gradients.
+// run returns the softmax of all columns, processed in `blocks` blocks, and its gradients.
 func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, dOwn, dFar []float32) {
 	t.Helper()
 	s = c.start()
 	y, checkY := fenced(t, offset, len(s.Y))
-	clear(y) // and what lies between the rows
+	clear(y) // including the gaps between rows
 	for i := range y {
 		if i%c.ldx < c.heads*c.dim {
 			y[i] = float32(math.NaN())
@@ -138,7 +138,7 @@ func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, d
 	}
 	s.Y = y
 	e := c.edges()
-	for b := range blocks { // each has the columns of a range
+	for b := range blocks { // each block has the columns of a range
 		part := *e
 		part.RowPtr, part.Col = []int64{0}, nil
 		for i := range c.rows() {
@@ -179,7 +179,7 @@ func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, d
 	back := *e
 	rowPtr, col := c.transposed()
 	back.Keys = edgeNames{true}
-	for b := range blocks { // each has the rows of a range
+	for b := range blocks { // each block has the rows of a range
 		from, to := b*c.tall/blocks, (b+1)*c.tall/blocks
 		back.RowPtr, back.Col, back.Keys = rowPtr[from:to+1], col, edgesFrom{edgeNames{true}, from}
 		back.Backward(c.far[from*c.ld:to*c.ld], c.own, &AttentionGrad{Log: log, Base: base, DY: c.dy, LDDY: c.ldx,
@@ -192,7 +192,7 @@ func (c *attentionCase) run(t *testing.T, blocks, offset int) (s *Softmax, dx, d
 	return s, dx, dOwn, dFar
 }
 
-// edgesFrom are the keys of rows from one on.
+// edgesFrom has the keys of rows from a given row on.
 type edgesFrom struct {
 	edgeNames
 	from int
@@ -200,12 +200,12 @@ type edgesFrom struct {
 
 func (e edgesFrom) Keys(row int, col []int32, keys []uint64) { e.edgeNames.Keys(e.from+row, col, keys) }
 
-// TestAttention compares with float64: the softmax, its derivatives, and gradients, with and without dropout, in one
+// TestAttention compares the softmax, its derivatives and the gradients with float64, with and without dropout, in one
 // block and in several.
 func TestAttention(t *testing.T) {
-	hub := slices.Repeat([]int{3}, 70) // and more rows than a round has
+	hub := slices.Repeat([]int{3}, 70) // and more rows than fit in a round
 	hub[40] = 2500
-	long := slices.Repeat([]int{700}, 70) // more edges than a chunk of gradients has
+	long := slices.Repeat([]int{700}, 70) // more edges than fit in a chunk of gradients
 	for _, lengths := range [][]int{{}, {0}, {1}, {0, 3, 0, 1, 17, 0, 40, 0}, hub, long} {
 		for k, d := range [][2]int{{1, 1}, {1, 7}, {2, 8}, {3, 5}, {4, 16}, {8, 8}, {8, 1}, {5, 33}, {9, 3}, {17, 4},
 			{1, 300}, {4, 50}, {7, 27}, {5, 60}, {8, 32}, {3, 32}} {
@@ -248,8 +248,8 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// TestAttentionBits holds that weights have the bits of plain Go on every set, that sums agree between the sets of
-// assembly, and that none depends on the workers.
+// TestAttentionBits checks that weights have the bits of plain Go on every set, that sums agree between the assembly
+// sets, and that no result depends on the workers.
 func TestAttentionBits(t *testing.T) {
 	lengths := make([]int, 400)
 	for i := range lengths {
@@ -294,7 +294,7 @@ func (c *attentionCase) checkBits(t *testing.T) {
 	}
 }
 
-// gradients returns those of made-up softmaxes.
+// gradients returns the gradients of made-up softmaxes.
 func (c *attentionCase) gradients(workers int) (dx, dOwn, dFar []float32) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(workers))
 	n := len(c.own)
@@ -307,7 +307,7 @@ func (c *attentionCase) gradients(workers int) (dx, dOwn, dFar []float32) {
 	return dx, dOwn, dFar
 }
 
-// TestAttentionSpecial holds that NaN and infinities come out where they go in, and nowhere else.
+// TestAttentionSpecial checks that NaN and infinities reach the results that depend on them, and no others.
 func TestAttentionSpecial(t *testing.T) {
 	each(t, func(t *testing.T) {
 		c := newAttentionCase([]int{20, 0, 5, 20}, 30, 4, 8, 0, 0)
@@ -363,7 +363,7 @@ func TestAttentionPanics(t *testing.T) {
 	})
 }
 
-// FuzzAttention holds that no CSR, however broken, does more than panic with a message.
+// FuzzAttention checks that a broken CSR only panics with a message.
 func FuzzAttention(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3}, []byte{0, 1, 2}, uint8(3), uint8(5))
 	f.Add([]byte{0, 200, 3}, []byte{255, 1, 2}, uint8(1), uint8(40))

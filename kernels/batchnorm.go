@@ -12,9 +12,9 @@ import "sync"
 //
 // where Σ(dy·x̂) = inv·(Σ dy·x − mean·Σ dy) is also the gain's gradient, and Σ dy the bias's.
 
-// ColumnMoments writes each column's mean and its sum of squared deviations from it; of no rows, zeros. Deviations are
-// first taken from one of the rows, so that a column far from 0 loses nothing, and parts of the rows are merged as
-// Merge does.
+// ColumnMoments writes each column's mean and its sum of squared deviations from the mean; zeros if there are no rows.
+// Deviations are first taken from one of the rows, so that a column far from 0 loses no digits. Parts of the rows are
+// merged as in Merge.
 func ColumnMoments(rows int, x []float32, ldx int, mean, square []float64) {
 	n := len(mean)
 	checkLength("square of ColumnMoments", len(square), n)
@@ -24,8 +24,8 @@ func ColumnMoments(rows int, x []float32, ldx int, mean, square []float64) {
 	batches(batch{step: batchMoments, rows: rows, n: n, x: x, ldx: ldx}, mean, square)
 }
 
-// Merge adds more rows to a mean and a sum of squared deviations of so many rows: those of a second set of rows (Chan,
-// Golub and LeVeque, 1979, eq. 2.1). Of no rows in all, both must be 0.
+// Merge adds a second set of rows to a mean and a sum of squared deviations (Chan, Golub and LeVeque, 1979, eq. 2.1).
+// rows and more are the sets' numbers of rows. If both are 0, mean and square must be 0.
 func Merge(rows int, mean, square *float64, more int, mean2, square2 float64) {
 	if more == 0 {
 		return
@@ -35,8 +35,8 @@ func Merge(rows int, mean, square *float64, more int, mean2, square2 float64) {
 	*square += square2 + float64(float64(d*d)*float64(float64(rows)*share))
 }
 
-// ColumnSums adds Σ dy and Σ dy·x over the rows to sum and product, column by column. Products are rounded to float32
-// and summed in float64.
+// ColumnSums adds Σ dy and Σ dy·x over the rows to sum and product, by column. Products are rounded to float32 and
+// summed in float64.
 func ColumnSums(rows int, x []float32, ldx int, dy []float32, lddy int, sum, product []float64) {
 	n := len(sum)
 	checkLength("product of ColumnSums", len(product), n)
@@ -45,7 +45,7 @@ func ColumnSums(rows int, x []float32, ldx int, dy []float32, lddy int, sum, pro
 	batches(batch{step: batchSums, rows: rows, n: n, x: x, ldx: ldx, dy: dy, lddy: lddy}, sum, product)
 }
 
-// BatchNorm writes y = scale·x + shift for each of the rows, which are len(scale) wide. Y may be X.
+// BatchNorm writes y = scale·x + shift for each of the rows, which have len(scale) values. Y may be X.
 func BatchNorm(rows int, x []float32, ldx int, scale, shift, y []float32, ldy int) {
 	n := len(scale)
 	checkLength("shift of BatchNorm", len(shift), n)
@@ -81,12 +81,12 @@ type batch struct {
 	x, dy, out     []float32
 	ldx, lddy, ldo int
 	a, b, c        []float32
-	sums           []float64 // of each part: columns of the sum, then of the product; of moments, mean and squares
+	sums           []float64 // by part: columns of the sum, then of the product; for moments, of means and squares
 }
 
 var batchCalls = sync.Pool{New: func() any { return new(batch) }}
 
-// batches does b, in parts of as many rows as LayerNorm's.
+// batches runs b, in parts of as many rows as LayerNorm's parts.
 func batches(b batch, sum, product []float64) {
 	if b.rows == 0 || b.n == 0 {
 		return
@@ -117,7 +117,7 @@ func batches(b batch, sum, product []float64) {
 	batchCalls.Put(c)
 }
 
-// asIs are the mean and the inverse deviation of rows that are taken as they are.
+// asIs is a mean of 0 and an inverse deviation of 1 for each row, which leave it unchanged.
 var asIs = func() (stats [2 * normBlock]float32) {
 	for i := range normBlock {
 		stats[2*i+1] = 1
@@ -161,8 +161,8 @@ var ones = func() (all [blockN]float32) {
 	return all
 }()
 
-// moments finds mean and squares of a part, the rows [lo, hi), strip by strip of columns: a block of rows less the
-// part's first row is summed with itself.
+// moments computes mean and squares of a part, the rows [lo, hi), by strips of columns. It subtracts the part's first
+// row from a block of rows, and sums them and their squares.
 func (c *batch) moments(part, lo, hi int) {
 	room := scratches.Get().(*scratch)
 	sums := c.sums[2*c.n*part:][:2*c.n]
@@ -194,7 +194,7 @@ func (c *batch) moments(part, lo, hi int) {
 	scratches.Put(room)
 }
 
-// columns does columns [lo, hi) of row i.
+// columns processes columns [lo, hi) of row i.
 func (c *batch) columns(i, lo, hi int, room []float32) {
 	x, out := c.x[i*c.ldx:][lo:hi], c.out[i*c.ldo:][lo:hi]
 	reads(x)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestBatchNorm compares with float64, gradients with differences of it, and the bits with those of plain Go and of one
+// TestBatchNorm compares results with float64, gradients with finite differences, and bits with plain Go and one
 // worker.
 func TestBatchNorm(t *testing.T) {
 	type result struct {
@@ -109,8 +109,8 @@ func TestBatchNorm(t *testing.T) {
 	panics(t, "dX of BatchNormGrad", func() { BatchNormGrad(3, x, 4, x, 4, x[:4], x[:4], x[:4], x[:11], 4) })
 }
 
-// TestColumnMoments: columns whose mean is thousands of times their deviation keep their variance, of one set of rows
-// or of two that are merged.
+// TestColumnMoments: columns whose mean is thousands of times their deviation keep their variance, for one set of rows
+// and for two that are merged.
 func TestColumnMoments(t *testing.T) {
 	const rows, n = 3000, 37
 	x := noise(1, make([]float32, rows*n))

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// One thread and two: go test -run xxx -bench . -cpu 1,2 ./kernels
+// With one thread and two: go test -run xxx -bench . -cpu 1,2 ./kernels
 
 func rate(b *testing.B, perOp float64, unit string) {
 	b.ReportMetric(perOp*float64(b.N)/b.Elapsed().Seconds()/1e9, unit)
@@ -40,7 +40,7 @@ func BenchmarkGemm(b *testing.B) {
 	}
 }
 
-// BenchmarkSpMM takes a graph of random neighbours (the worst case for caches) and one whose table fits in them.
+// BenchmarkSpMM uses a graph of random neighbours (the worst case for caches) and one whose table fits in the caches.
 func BenchmarkSpMM(b *testing.B) {
 	for _, c := range []struct{ nodes, degree, n int }{
 		{3000, 4, 64}, {3000, 18, 256}, {20000, 30, 7}, {20000, 30, 47}, {20000, 30, 64}, {20000, 30, 256},
@@ -64,7 +64,7 @@ func BenchmarkSpMM(b *testing.B) {
 }
 
 func BenchmarkVector(b *testing.B) {
-	const n = 1433 * 256 // a weight matrix
+	const n = 1433 * 256 // size of a weight matrix
 	x, y, m, v := noise(1, make([]float32, n)), noise(2, make([]float32, n)), make([]float32, n), make([]float32, n)
 	for _, c := range []struct {
 		name  string
@@ -98,7 +98,7 @@ func BenchmarkVector(b *testing.B) {
 	}
 }
 
-var gatherIndex = func() []int32 { // every row of a 64 wide matrix, in another order
+var gatherIndex = func() []int32 { // every row of a matrix with 64 columns, in another order
 	index := make([]int32, 1433*256/64)
 	for i := range index {
 		index[i] = int32(i * 2311 % len(index))

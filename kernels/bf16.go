@@ -13,15 +13,15 @@ func ToBF16(x []float32, y []uint16) {
 	vectors(vector{op: opToBF16, x: x, half: y}, 6)
 }
 
-// FromBF16 writes x to y, which is exact.
+// FromBF16 converts x to y exactly.
 func FromBF16(x []uint16, y []float32) {
 	checkLength("y of FromBF16", len(y), len(x))
 	vectors(vector{op: opFromBF16, half: x, y: y}, 6)
 }
 
-// ToInt8 writes a row x to y as multiples of the scale that it returns, the greatest |x| over 127: y = x/scale, rounded
-// to the nearest integer, ties to even. An error is half a scale at most. A row of zeros, or one with NaN or infinity
-// in it, which no scale can hold, gives zeros; its scale is 0, NaN or infinity. So does, with 0, a row below 2⁻¹⁰⁰.
+// ToInt8 writes a row x to y as multiples of the scale that it returns, the greatest |x| over 127. y is x/scale,
+// rounded to the nearest integer, ties to even; the error is at most half a scale. A row that is zero, or has NaN or
+// infinity, gives zeros, with scale 0, NaN or infinity. A row below 2⁻¹⁰⁰ gives zeros and scale 0.
 func ToInt8(x []float32, y []int8) (scale float32) {
 	checkLength("y of ToInt8", len(y), len(x))
 	reads(x)
@@ -47,14 +47,14 @@ func FromInt8(scale float32, x []int8, y []float32) {
 	active.fromInt8(scale, x, y)
 }
 
-// MaxAbs returns the greatest |x| (0 = x is empty), or NaN if x has one.
+// MaxAbs returns the greatest |x|: 0 if x is empty, NaN if x has one.
 func MaxAbs(x []float32) float32 {
 	reads(x)
 	return active.maxAbs(x)
 }
 
-// ToFixed writes x·up to b as packed little-endian integers of 32 bits, rounded half to even. A product is rounded to
-// float64 first, and must be below 2³¹.
+// ToFixed writes x·up to b as packed little-endian integers of 32 bits, rounded half to even. A product is first
+// rounded to float64, and must be below 2³¹.
 func ToFixed(x []float32, up []float64, b []byte) {
 	checkLength("up of ToFixed", len(up), len(x))
 	checkLength("b of ToFixed", len(b), 4*len(x))
@@ -63,7 +63,7 @@ func ToFixed(x []float32, up []float64, b []byte) {
 	active.toFixed(x, up, b)
 }
 
-// Fixed writes the packed little-endian integers of 32 bits in b, times their steps, to x.
+// Fixed reads the packed little-endian integers of 32 bits in b and writes them, times steps, to x.
 func Fixed(b []byte, steps []float64, x []float32) {
 	checkLength("steps of Fixed", len(steps), len(x))
 	checkLength("b of Fixed", len(b), 4*len(x))
@@ -72,14 +72,14 @@ func Fixed(b []byte, steps []float64, x []float32) {
 	active.fixed(b, steps, x)
 }
 
-// roundEven, added to a float64 below 2⁵¹, leaves the nearest integer, ties to even, in the lowest bits of the sum, in
-// two's complement.
+// roundEven, added to a float64 below 2⁵¹, rounds it to the nearest integer, ties to even. The integer is in the lowest
+// bits of the sum, in two's complement.
 const roundEven = 0x1.8p52
 
 func toFixedGeneric(x []float32, up []float64, b []byte) {
 	up, b = up[:len(x)], b[:4*len(x)]
 	for i, v := range x {
-		// A product that were not rounded by itself would be fused with the sum on some processors.
+		// The conversion rounds the product: some processors would otherwise fuse it with the sum.
 		binary.LittleEndian.PutUint32(b[4*i:], uint32(math.Float64bits(float64(float64(v)*up[i])+roundEven)))
 	}
 }
@@ -113,7 +113,7 @@ func fromBF16Generic(x []uint16, y []float32) {
 // wide returns the bfloat16 v as a float32.
 func wide(v uint16) float32 { return math.Float32frombits(uint32(v) << 16) }
 
-// maxAbsGeneric returns the greatest |x|, NaN where there is one: as unsigned integers NaN is above infinity.
+// maxAbsGeneric returns the greatest |x|, or NaN if x has one: as an unsigned integer, NaN is above infinity.
 func maxAbsGeneric(x []float32) float32 {
 	var top uint32
 	for _, v := range x {
@@ -123,7 +123,7 @@ func maxAbsGeneric(x []float32) float32 {
 }
 
 func toInt8Generic(up float32, x []float32, y []int8) {
-	const half = 3 << 22 // added and taken away, it rounds to an integer, ties to even
+	const half = 3 << 22 // added and subtracted, it rounds to an integer, ties to even
 	y = y[:len(x)]
 	for i, v := range x {
 		r := float32(float32(v*up) + half)

@@ -1,6 +1,6 @@
 package kernels
 
-// The conversions of AVX2 take eights in assembly and the last values in Go, which rounds in the same way.
+// The AVX2 conversions process eights in assembly and the last values in Go, which rounds in the same way.
 
 func toBF16AVX2(x []float32, y []uint16) {
 	n := len(x) &^ 7

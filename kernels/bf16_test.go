@@ -13,7 +13,7 @@ func widened(x []uint16) []float32 {
 	return y
 }
 
-// TestToBF16Generic holds that plain Go rounds to the nearest, ties to even.
+// TestToBF16Generic checks that plain Go rounds to the nearest, ties to even.
 func TestToBF16Generic(t *testing.T) {
 	for _, c := range []struct {
 		in   uint32
@@ -31,7 +31,7 @@ func TestToBF16Generic(t *testing.T) {
 	}
 }
 
-// TestConversions holds that every set gives the bits of plain Go.
+// TestConversions checks that every set gives the bits of plain Go.
 func TestConversions(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for i, n := range lengths() {

@@ -5,23 +5,23 @@ import (
 	"unsafe"
 )
 
-// Blocks of a GEMM (after Goto and van de Geijn, ACM TOMS 34(3), 2008): some rows of A, as many as a tile has, by
-// blockK stay in L1 while slivers of B, blockK×tile columns, pass by from L2. Blocks of k leave their sums in C, which
-// a float32 survives unchanged: the order of summation is that of one long loop, within each slice where k is cut into
-// slices.
+// Blocks of a GEMM (after Goto and van de Geijn, ACM TOMS 34(3), 2008): a tile's rows of A, blockK columns of them,
+// stay in L1, while slivers of B, blockK×tile columns, are read from L2. Between blocks of k, sums are stored in C as
+// float32, which is exact. The order of summation is the order of one long loop, or of one loop a slice if k is cut
+// into slices.
 const (
 	blockK  = 384
 	blockN  = 512
-	tallest = 32 // rows of a tile
-	gapK    = 16 // between packed rows, so that they do not meet in one cache set
-	repay   = 96 // columns of C at which turning a sliver of A repays
+	tallest = 32 // rows of the tallest tile
+	gapK    = 16 // values between packed rows, so that they do not share one cache set
+	repay   = 96 // columns of C from which on transposing a sliver of A saves time
 )
 
-// scratch is what one worker packs into.
+// scratch is the memory that one worker packs into.
 type scratch struct {
 	a    [tallest * (blockK + gapK)]float32
 	b    [blockK * blockN]float32
-	wide [2 * blockN]float64 // sums of columns
+	wide [2 * blockN]float64 // sums by column
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -46,9 +46,9 @@ func gemmBlocked(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	}
 }
 
-// placed reports whether a rectangle m×n takes B where it lies, and the depth of its blocks of k. Copies of B, and of A
-// where it is stored transposed, are repaid only where each value is used often. A gradient of weights (Aᵀ·B of tall A
-// and B) goes without; its blocks are so shallow that what it reads by strides stays in L1.
+// placed reports whether a rectangle m×n reads B in place, without a copy, and the depth of its blocks of k. To copy B,
+// or a transposed A, saves time only if each value is used often. The gradient of weights (Aᵀ·B with tall A and B)
+// makes no copies; its blocks are so shallow that their strided reads stay in L1.
 func (g *gemm) placed(m, n int) (inPlace bool, deep int) {
 	switch {
 	case !g.tiles.masks || g.form == nt:
@@ -64,8 +64,8 @@ func (g *gemm) placed(m, n int) (inPlace bool, deep int) {
 	}
 }
 
-// gemmThin computes Cᵀ = Bᵀ·A where C is so narrow that it would fill no vector, in rows as long as the packed block
-// of B, which nothing else needs then.
+// gemmThin computes Cᵀ = Bᵀ·A if C is too narrow to fill a vector. The rows of Cᵀ use the memory of the packed block of
+// B, which is free then.
 func gemmThin(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	n := j1 - j0
 	c := s.b[:n*blockN]
@@ -92,14 +92,14 @@ func gemmThin(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	}
 }
 
-// block adds to, or puts in, rows [i, i+m) and columns [j, j+n) of C the product of k columns of A, from p on, and the
-// packed block of B, or B in place.
+// block computes the product of k columns of A, from p on, and the packed block of B, or B in place. It adds the
+// product to rows [i, i+m) and columns [j, j+n) of C, or overwrites them.
 func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 	t := g.tiles
-	// A is read where it lies, unless its parts would meet in a few cache sets: rows a power of two apart, or columns,
-	// which then must be used more than once to repay the copy.
+	// A is read in place unless its parts would share a few cache sets: rows a power of two apart, or columns. Columns
+	// are copied only if they are used more than once.
 	packed := m > t.rows && n >= 64 && (g.form == tn && !inPlace || g.form != tn && g.lda%256 == 0)
-	turned := t.transpose != nil && !inPlace && (n >= repay || packed) // a copy that must be is a turned one
+	turned := t.transpose != nil && !inPlace && (n >= repay || packed) // if a copy is needed, it is transposed
 	for end := i + m; i < end; {
 		height := t.height(end - i)
 		rows := min(height, end-i)
@@ -109,7 +109,7 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 		case turned && g.form != tn:
 			a, rs, cs = unsafe.Pointer(&s.a), 1, height
 			t.transpose(rows, k, unsafe.Pointer(&g.a[i*g.lda+p]), g.lda, a, height)
-		case packed || rows < height: // what lacks must at least be readable
+		case packed || rows < height: // missing rows must at least be readable
 			a, rs, cs = s.packA(g, i, rows, height, p, k)
 		case g.form == tn:
 			a, rs, cs = unsafe.Pointer(&g.a[p*g.lda+i]), 1, g.lda
@@ -135,7 +135,7 @@ func (s *scratch) block(g *gemm, i, m, j, n, p, k int, inPlace bool) {
 	}
 }
 
-// packA copies k columns of rows [i, i+m) of A with gaps between; or, of Aᵀ, k rows with as much room as height.
+// packA copies k columns of rows [i, i+m) of A with gaps between them; or, for Aᵀ, k rows with the stride height.
 func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, cs int) {
 	if g.form == tn {
 		if lay := g.tiles.lay; lay != nil {
@@ -144,7 +144,7 @@ func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, 
 		}
 		for q := range k {
 			switch row := g.a[(p+q)*g.lda+i:][:m]; m {
-			case 8: // of NEON; a call costs more than the copy
+			case 8: // for NEON: a call takes longer than the copy
 				*(*[8]float32)(s.a[q*height:]) = *(*[8]float32)(row)
 			default:
 				copy(s.a[q*height:], row)
@@ -158,8 +158,9 @@ func (s *scratch) packA(g *gemm, i, m, height, p, k int) (a unsafe.Pointer, rs, 
 	return unsafe.Pointer(&s.a), blockK + gapK, 1
 }
 
-// packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile, the last one no wider
-// than need be, panel after panel and within one row after row. What a panel has too much is never stored in C.
+// packB copies rows [p, p+k) and columns [j, j+n) of B into panels as wide as a tile; the last one is as narrow as
+// possible. Panels follow one another, and rows follow one another within a panel. Surplus columns of a panel are never
+// stored in C.
 func (s *scratch) packB(g *gemm, p, k, j, n int) {
 	cols := g.tiles.cols
 	if g.form == nt {
@@ -213,8 +214,8 @@ func (s *scratch) packBT(g *gemm, to []float32, n, width, p, k, j int) {
 	}
 }
 
-// panel returns the width of a panel that holds the next of n columns: that of a tile, halved while they fit in, down
-// to the 8 of the narrowest tile.
+// panel returns the width of the panel for the next of n columns: a tile's width, halved as long as the columns fit,
+// down to the narrowest tile's 8.
 func panel(cols, n int) int {
 	for cols > 8 && n <= cols/2 {
 		cols /= 2

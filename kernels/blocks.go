@@ -8,17 +8,17 @@ import (
 	"unsafe"
 )
 
-// A Block is the transpose of some rows of a CSR, made by Transpose: rows [first, first+rows) of X are its columns,
+// A Block is the transpose of some rows of a CSR, made by Transpose. Its columns are rows [first, first+rows) of X,
 // counted from first. All blocks of a call have as many rows as Y.
 type Block struct {
 	first, rows int
-	ends        []int64 // rowPtr, and one more
+	ends        []int64 // rowPtr, and one element more
 	col         []int32
 	val         []float32
 }
 
-// Transpose makes b, in its own memory, the transpose of rows of a CSR of so many columns; rowPtr, of one element more
-// than they are, begins at first, and X has a row for each row of the CSR.
+// Transpose makes b the transpose of rows of a CSR with `cols` columns, in b's own memory. rowPtr has one element more
+// than there are rows and begins at row first; X has a row for each row of the CSR.
 func (b *Block) Transpose(first int, rowPtr []int64, col []int32, val []float32, cols int) {
 	if first < 0 {
 		panic(fmt.Sprintf("kernels: Transpose begins with row %d", first))
@@ -29,7 +29,7 @@ func (b *Block) Transpose(first int, rowPtr []int64, col []int32, val []float32,
 	b.ends, b.col, b.val = slices.Grow(b.ends[:0], cols+2)[:cols+2], slices.Grow(b.col[:0], n)[:n],
 		slices.Grow(b.val[:0], n)[:n]
 	clear(b.ends)
-	next := b.ends[2:] // of a column, so that ends are right when all have been placed
+	next := b.ends[2:] // shifted by one: after all values have been placed, ends are right
 	for _, c := range col[from:to] {
 		next[c]++
 	}
@@ -48,31 +48,31 @@ func (b *Block) Transpose(first int, rowPtr []int64, col []int32, val []float32,
 	}
 }
 
-// CSR returns what b is.
+// CSR returns b's matrix as a CSR.
 func (b *Block) CSR() (rowPtr []int64, col []int32, val []float32) { return b.rowPtr(), b.col, b.val }
 
-// Bytes returns the memory that b holds.
+// Bytes returns the memory of b.
 func (b *Block) Bytes() int64 { return 8*int64(cap(b.ends)) + 4*int64(cap(b.col)+cap(b.val)) }
 
 func (b *Block) rowPtr() []int64 { return b.ends[:max(0, len(b.ends)-1)] }
 
-// What lies in L1, or in L2, while a block is gone through: rows of X, some columns of them.
+// How much of X stays in L1, or in L2, while a block is processed: rows, with some columns each.
 const (
 	blockRoom = 32 << 10 / 4  // values in L1
-	blockCols = 128           // at most, of a row: as many as are summed in registers at a time
+	blockCols = 128           // columns of a row at most: as many as are summed in registers at a time
 	tallRoom  = 512 << 10 / 4 // values in L2
 	tallCols  = 64
 )
 
-// BlockRows returns how many rows of X, of n columns, a Block should pick: as many as stay in L1, and as many as stay
-// in L2.
+// BlockRows returns how many rows of X, with n columns, a Block should cover: as many as stay in L1, and as many as
+// stay in L2.
 func BlockRows(n int) (near, tall int) {
 	return blockRoom / max(16, min(n, blockCols)), tallRoom / max(16, min(n, tallCols))
 }
 
-// SpMMBlocks computes Y += Σ S·X over blocks S, in their order. Y has rows of n values with stride ldy, X with stride
-// ldx. Where rows of X are picked many times each, that takes less time than one SpMM: they are picked from a copy in
-// L1 or L2, in which rows a power of two apart do not fall on the same few lines of the cache.
+// SpMMBlocks computes Y += Σ S·X over blocks S, in order. Y has rows of n values with stride ldy, X with stride ldx. It
+// is faster than one SpMM if each row of X is read many times. Rows are read from a copy in L1 or L2; in X itself, rows
+// a power of two apart would share a few cache sets.
 func SpMMBlocks(blocks []Block, n int, x []float32, ldx int, y []float32, ldy int) {
 	if len(blocks) == 0 || n == 0 {
 		return
@@ -101,13 +101,13 @@ type blockCall struct {
 	x, y     []float32
 	ldx, ldy int
 	width    int // columns of a part
-	ranges   int // parts that the rows of Y are cut into
+	ranges   int // number of ranges of Y's rows
 }
 
-// blockStrip is what one part works in.
+// blockStrip is the memory of one part.
 type blockStrip struct {
-	x    [blockRoom]float32 // first, and so not across lines of the caches
-	tall []float32          // of a tall block
+	x    [blockRoom]float32 // the first field, so that it is aligned to cache lines
+	tall []float32          // rows of a tall block
 	s    spmm
 }
 
@@ -152,13 +152,13 @@ func (c *blockCall) run(part int) {
 			}
 			t.copy(b.rows, c.width, t.tall)
 		}
-		s.sum(lo, hi) // Transpose made its columns
+		s.sum(lo, hi) // without a check: Transpose made the columns
 	}
 	t.s = spmm{}
 	blockStrips.Put(t)
 }
 
-// copy makes the strip's rows of X follow one another.
+// copy copies the strip's rows of X to consecutive memory.
 func (t *blockStrip) copy(rows, width int, to []float32) {
 	s := &t.s
 	if raceEnabled {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestSpMMBlocks: to the bit what SpMM adds block after block, over widths about every cut-off, on one core and three,
-// of blocks that stay in L1 and in L2; rows that are too many for their copy are taken as they lie.
+// TestSpMMBlocks checks that the bits are the same as adding block after block by SpMM: for widths about every limit,
+// on one core and three, for blocks that stay in L1 and in L2. Blocks too large for a copy are read in place.
 func TestSpMMBlocks(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for k, n := range []int{1, 7, 16, 33, 64, 100, 128, 129, 256, 300} {
@@ -47,13 +47,13 @@ func testSpMMBlocks(t *testing.T, n, gap, offset int) {
 			lengths[i] = (i + k) * 5 % 19
 		}
 		rowPtr, col := sparse(uint64(k), lengths, rows)
-		for i := range rowPtr { // rows before those that are transposed
+		for i := range rowPtr { // rows before the transposed ones
 			rowPtr[i] += int64(k)
 		}
 		col = append(make([]int32, k), col...)
 		val := noise(7, make([]float32, len(col)))
 		var b Block
-		for range 2 { // the second time in the memory of the first
+		for range 2 { // the second time in the memory of the first block
 			b.Transpose(first, rowPtr, col, val, rows)
 		}
 		blocks = append(blocks, b)
@@ -61,7 +61,7 @@ func testSpMMBlocks(t *testing.T, n, gap, offset int) {
 		if b.Bytes() < 8*int64(len(at))+8*int64(len(cols)) || len(cols) != len(col)-k {
 			t.Fatalf("a block has %d columns in %d bytes, must be %d columns", len(cols), b.Bytes(), len(col)-k)
 		}
-		for c := range rows { // columns of the block are rows, in their order, that have column c
+		for c := range rows { // columns of the block are the rows that have column c, in order
 			e := at[c]
 			for i := range tall {
 				for p := rowPtr[i]; p < rowPtr[i+1]; p++ {

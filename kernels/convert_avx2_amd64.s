@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Conversions of slices whose length is a multiple of 8. What is left is done in Go.
+// Conversions of slices whose length is a multiple of 8. Go processes the rest.
 
 #define SPLAT(bits, x, y) \
 	MOVL $bits, AX     \

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// Conversions: vectors one by one, then what is left under a mask.
+// Conversions: vectors one by one, then the remaining values under a mask.
 
 // MASK makes K1 the mask of the last CX < 16 values.
 #define MASK \
@@ -201,7 +201,7 @@ DATA lower<>+48(SB)/8, $0x0000001a00000018
 DATA lower<>+56(SB)/8, $0x0000001e0000001c
 GLOBL lower<>(SB), RODATA|NOPTR, $64
 
-// Of slices whose length is a multiple of 16. What is left is done in Go.
+// For slices whose length is a multiple of 16. Go processes the rest.
 
 // func toFixed16AVX512(x []float32, up []float64, b []byte)
 TEXT ·toFixed16AVX512(SB), NOSPLIT, $0-72

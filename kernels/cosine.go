@@ -2,7 +2,7 @@ package kernels
 
 import "math"
 
-// Waves computes y = √2·cos(y + phase), with the same bits as math.Cos where products are not fused with sums.
+// Waves computes y = √2·cos(y + phase). The bits are math.Cos's, except on processors that fuse products with sums.
 func Waves(phase, y []float32) {
 	checkLength("y of Waves", len(y), len(phase))
 	writes(y)
@@ -11,20 +11,20 @@ func Waves(phase, y []float32) {
 	}
 }
 
-// wave is a call by itself because a conversion to float64 keeps half of the register that it writes: here that is the
-// register of its operand, and the processor begins a value before the one before it is done.
+// wave is its own function because a conversion to float64 leaves half of its destination register unchanged. Here that
+// is the register of its operand, so the processor can start a value before the last one is done.
 //
 //go:noinline
 func wave(x, phase float32) float32 { return float32(math.Sqrt2 * cosine(float64(x)+float64(phase))) }
 
-// cosine is math.Cos (Cephes, Moshier) without branches that depend on the octant, which no processor predicts: both
-// series are computed, and the bits of one are taken.
+// cosine is math.Cos (Cephes, Moshier) without branches on the octant, which no processor predicts: both series are
+// computed, and the bits of one are selected.
 func cosine(x float64) float64 {
 	const (
-		part1 = 7.85398125648498535156e-1 // of π/4, in three parts
+		part1 = 7.85398125648498535156e-1 // π/4 in three parts
 		part2 = 3.77489470793079817668e-8
 		part3 = 2.69515142907905952645e-15
-		far   = 1 << 29 // from here on π/4 needs more digits
+		far   = 1 << 29 // beyond it, π/4 needs more digits
 	)
 	if x = math.Abs(x); !(x < far) {
 		return math.Cos(x)
@@ -46,7 +46,7 @@ func cosine(x float64) float64 {
 	c = float64(c*zz) + -1.38888888888730564116e-3
 	c = float64(c*zz) + 4.16666666666665929218e-2
 	c = 1.0 - float64(0.5*zz) + float64(float64(zz*zz)*c)
-	sine := uint64(-(octant >> 1 & 1)) // all bits in the octants about π/2 and 3π/2
+	sine := uint64(-(octant >> 1 & 1)) // all bits set in the octants about π/2 and 3π/2
 	negative := uint64(octant+2) >> 2 << 63
 	return math.Float64frombits((math.Float64bits(s)&sine | math.Float64bits(c)&^sine) ^ negative)
 }

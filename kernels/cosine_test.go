@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCosine: a cosine has the bits of math.Cos where that does not fuse products, and is as near elsewhere.
+// TestCosine: a cosine has the bits of math.Cos if math.Cos fuses no products, and is as close to it elsewhere.
 func TestCosine(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	check := func(x float64) {

@@ -8,15 +8,15 @@ import (
 	"unsafe"
 )
 
-// Dropout multiplies an element by 1/(1−p), or with probability p by 0. Which ones is a function of
-// the key of its row, 64 random bits, and of its column: the same in any order, alone or in its
-// row, on every instruction set. p is in [0, 1).
+// Dropout multiplies an element by 0 with probability p, else by 1/(1−p). The choice is a function of the key of its
+// row, 64 random bits, and of its column. So it is the same in any order, for a whole matrix or one row, on every
+// instruction set. p is in [0, 1).
 
-// golden tells columns apart: 2³² over the golden ratio.
+// golden gives every column its own hash: 2³² over the golden ratio.
 const golden = 0x9e3779b9
 
-// Dropout writes to Y, which may be X, what is left of the rows of X from first on, n values each,
-// or adds it; their keys are keys.
+// Dropout applies dropout to the rows of X from first on, n values each, with the rows' keys. It writes the result to
+// Y, which may be X, or adds it.
 func Dropout(keys []uint64, p float32, first, n int, x []float32, ldx int, y []float32, ldy int, add bool) {
 	if first < 0 {
 		panic(fmt.Sprintf("kernels: Dropout begins with row %d", first))
@@ -43,10 +43,10 @@ func dropoutRow(key uint64, limit uint32, up float32, x, y []float32, add, past 
 	active.dropout(uint32(key), uint32(key>>32), limit, up, x, y, add, past)
 }
 
-// A Mask has a bit for each value of a CSR, those of row i from word rowPtr[i]/16+i on.
+// A Mask has a bit for each value of a CSR; the bits of row i begin at word rowPtr[i]/16+i.
 type Mask []uint16
 
-// NewMask returns a mask of so many values and rows that keeps none, in the memory of m if that is large enough.
+// NewMask returns an empty mask for `values` values and `rows` rows, in the memory of m if that is large enough.
 func NewMask(m Mask, values int64, rows int) Mask {
 	n := maskWord(values, rows) + 2 // vectors read words of 32 bits
 	m = slices.Grow(m[:0], n)[:n]
@@ -54,11 +54,11 @@ func NewMask(m Mask, values int64, rows int) Mask {
 	return m
 }
 
-// maskWord is where row i begins, whose values begin at so many.
+// maskWord returns the first word of row i, whose values begin at index begin.
 func maskWord(begin int64, i int) int { return int(begin>>4) + i }
 
-// DropoutKept writes to mask which values of each row of a CSR, x at the columns col, Dropout leaves other than 0, and
-// to kept how many; rowPtr and keys are those of the rows from first on.
+// DropoutKept sets the bits of the values that Dropout keeps other than 0 in mask, and writes their number in each row
+// to kept. The values are x, at columns col of a CSR; rowPtr and keys are for the rows from first on.
 func DropoutKept(keys []uint64, p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask,
 	kept []int64) {
 	checkLength("kept of DropoutKept", len(kept), len(keys))
@@ -74,9 +74,8 @@ func DropoutKept(keys []uint64, p float32, first int, rowPtr []int64, col []int3
 	}
 }
 
-// DropoutPack writes what DropoutKept has counted: the values that Dropout leaves of the rows from first on, and their
-// columns, those of row first+k from place into[k] of y and at on. into and rowPtr have one element more than there are
-// rows.
+// DropoutPack writes the values that DropoutKept has counted, scaled by dropout, and their columns. Row first+k goes to
+// y[into[k]:] and at[into[k]:]. into and rowPtr have one element more than there are rows.
 func DropoutPack(p float32, first int, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64, at []int32,
 	y []float32) {
 	rows := len(rowPtr) - 1
@@ -95,7 +94,7 @@ func DropoutPack(p float32, first int, rowPtr []int64, col []int32, x []float32,
 	packRooms.Put(room)
 }
 
-// checkRows panics where so many rows of a CSR lie outside of its columns and values.
+// checkRows panics if the rows of a CSR are not within its columns and values.
 func checkRows(name string, rows int, rowPtr []int64, col []int32, x []float32) {
 	if len(rowPtr) != rows+1 || rows < 0 {
 		panic(fmt.Sprintf("kernels: row pointers of %s must be %d (got %d)", name, rows+1, len(rowPtr)))
@@ -108,7 +107,7 @@ func checkRows(name string, rows int, rowPtr []int64, col []int32, x []float32) 
 	}
 }
 
-// checkMask panics where the rows from first on, whose pointers are given, lie outside of mask.
+// checkMask panics if the rows from first on, given by their pointers, are not within mask.
 func checkMask(name string, mask Mask, first int, rowPtr []int64) {
 	if rows := len(rowPtr) - 1; first < 0 || maskWord(rowPtr[rows], first+rows)+2 > len(mask) {
 		panic(fmt.Sprintf("kernels: mask of %s has %d words, too few for rows %d to %d", name, len(mask), first,
@@ -116,10 +115,10 @@ func checkMask(name string, mask Mask, first int, rowPtr []int64) {
 	}
 }
 
-// packMore is how many values a kernel may write past those that it packs.
+// packMore is how many values a kernel may write past the packed ones.
 const packMore = 16
 
-// packRoom is what one worker packs the last values of its rows in.
+// packRoom is memory in which one worker packs the last values of its rows.
 type packRoom struct {
 	at [packLen + packMore]int32
 	y  [packLen + packMore]float32
@@ -129,11 +128,11 @@ const packLen = 512
 
 var packRooms = sync.Pool{New: func() any { return new(packRoom) }}
 
-// pack writes what mask keeps of a row to where there is room, at and y, and returns how much it keeps.
+// pack writes the values of a row that mask keeps to at and y, and returns how many they are.
 func (r *packRoom) pack(mask Mask, up float32, col []int32, x []float32, at []int32, y []float32) (n int) {
 	reads(col)
 	reads(x)
-	if len(col)+packMore <= len(at) { // what is written past the row is another's, which is packed later
+	if len(col)+packMore <= len(at) { // the values past the row belong to the next row, which is packed later
 		writes(at[:len(col)])
 		writes(y[:len(col)])
 		return active.packKept(&mask[0], up, col, x, at, y)
@@ -150,18 +149,17 @@ func (r *packRoom) pack(mask Mask, up float32, col []int32, x []float32, at []in
 	return n
 }
 
-// dropLimit is the number of 32 bits below which one with probability p is.
+// dropLimit returns the bound such that a random number of 32 bits is below it with probability p.
 func dropLimit(p float32) uint32 { return uint32(min(float64(p)*0x1p32, math.MaxUint32)) }
 
-// dropMix returns the random bits of a place.
+// dropMix returns the random bits of a position.
 func dropMix(z uint32) uint32 {
 	z = (z ^ z>>16) * 0x7feb352d
 	z = (z ^ z>>15) * 0x846ca68b
 	return z ^ z>>16
 }
 
-// dropFactor is up, or 0 where the bits z are below limit; without a branch, which a processor
-// could not predict.
+// dropFactor returns up, or 0 if the bits z are below limit. It has no branch, which a processor could not predict.
 func dropFactor(z, limit, up uint32) float32 {
 	return math.Float32frombits(up &^ uint32((int64(z)-int64(limit))>>63))
 }

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// dropped returns the mask of a row, as plain Go has it.
+// dropped returns the mask of a row as plain Go computes it.
 func dropped(key uint64, p float32, keep []float32) []float32 {
 	maskGeneric(uint32(key), uint32(key>>32), dropLimit(p), 1/(1-p), keep)
 	return keep
 }
 
-// times makes of y the products with x, one by one.
+// times multiplies y by x, value by value.
 func times(x, y []float32) {
 	for i, v := range x {
 		y[i] *= v
@@ -54,9 +54,9 @@ func TestDropoutMask(t *testing.T) {
 	})
 }
 
-// TestDropoutOfSparse: of sparse rows, short and long, what is counted and packed are the values that whole rows keep,
-// at their columns and in their order, to the bit; zeros that are stored go too, and nothing beside the room is
-// touched. Drop transposes the same.
+// TestDropoutOfSparse checks sparse rows, short and long, to the bit. The values that are counted and packed are those
+// that Dropout keeps in whole rows, with their columns, in order. Stored zeros are dropped, nothing next to the output
+// is written, and Drop transposes the same values.
 func TestDropoutOfSparse(t *testing.T) {
 	const cols = 3000
 	each(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestDropoutOfSparse(t *testing.T) {
 	panics(t, "Y of Dropout", func() { Dropout(one, 0.5, 0, 3, []float32{1, 2, 3}, 3, make([]float32, 2), 3, false) })
 }
 
-// testDrop: Drop makes of some rows what Transpose makes of the values that dropout has left of them.
+// testDrop checks that Drop gives, for some rows, the Transpose of the values that dropout keeps.
 func testDrop(t *testing.T, lo, hi int, p float32, rowPtr []int64, col []int32, x []float32, mask Mask, into []int64,
 	at []int32, y []float32) {
 	t.Helper()
@@ -144,7 +144,7 @@ func testDrop(t *testing.T, lo, hi int, p float32, rowPtr []int64, col []int32, 
 	var got, want Block
 	want.Transpose(lo, into[lo:hi+1], at, y, cols)
 	room := int(into[hi]-into[lo]) + DropMore
-	for range 2 { // the second time in the memory of the first
+	for range 2 { // the second time in the memory of the first result
 		got.Drop(&turned, p, mask, make([]int32, room), make([]float32, room))
 	}
 	gotPtr, gotCol, gotVal := got.CSR()

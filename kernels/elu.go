@@ -1,20 +1,20 @@
 package kernels
 
-// ELU computes y = x where x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1), within 4
-// units in the last place. y may be x.
+// ELU computes y = x if x > 0, else exp(x) − 1 (Clevert, Unterthiner and Hochreiter, ICLR 2016, α = 1), within 4 units
+// in the last place. y may be x.
 func ELU(x, y []float32) {
 	checkLength("y of ELU", len(y), len(x))
 	vectors(vector{op: opELU, x: x, y: y}, 8)
 }
 
-// ELUGrad computes dx = dy·min(1, 1 + y): y is what ELU put out. dx may be dy.
+// ELUGrad computes dx = dy·min(1, 1 + y); y is ELU's output. dx may be dy.
 func ELUGrad(y, dy, dx []float32) {
 	checkLength("dy of ELUGrad", len(dy), len(y))
 	checkLength("dx of ELUGrad", len(dx), len(y))
 	vectors(vector{op: opELUGrad, x: y, z: dy, y: dx}, 12)
 }
 
-// eluGeneric takes the Taylor series to x⁸ where the subtraction would lose digits.
+// eluGeneric uses the Taylor series to x⁸ near 0, where the subtraction would lose digits.
 func eluGeneric(x, y []float32) {
 	y = y[:len(x)]
 	for c, v := range x {

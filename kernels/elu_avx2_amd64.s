@@ -1,7 +1,7 @@
 #include "textflag.h"
 #include "exp_amd64.h"
 
-// ELU: vectors of 8, the last one under the mask Y15; nothing is fused.
+// ELU: vectors of 8, the last one under the mask Y15; no multiply-add is fused.
 
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
@@ -13,14 +13,14 @@ DATA masks<>+48(SB)/8, $0
 DATA masks<>+56(SB)/8, $0
 GLOBL masks<>(SB), RODATA|NOPTR, $64
 
-// MASK makes Y15 the mask of the next CX values, or of eight; R13 points at masks, R15 is 0.
+// MASK makes Y15 the mask of the next min(CX, 8) values; R13 points at masks, R15 is 0.
 #define MASK \
 	MOVQ    $8, AX            \
 	SUBQ    CX, AX            \
 	CMOVQLT R15, AX           \
 	VMOVUPS (R13)(AX*4), Y15
 
-// The series, and where it begins to be taken.
+// The coefficients of the series, and the x above which it is used.
 DATA series<>+0(SB)/8, $0x37d00d0137d00d01 // 1/40320
 DATA series<>+8(SB)/8, $0x37d00d0137d00d01
 DATA series<>+16(SB)/8, $0x37d00d0137d00d01

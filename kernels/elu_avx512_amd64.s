@@ -1,7 +1,7 @@
 #include "textflag.h"
 #include "exp_avx512_amd64.h"
 
-// ELU: vectors of 16, the last one under the mask K1; nothing is fused.
+// ELU: vectors of 16, the last one under the mask K1; no multiply-add is fused.
 
 #define TAIL \
 	MOVL  $1, AX \
@@ -53,7 +53,7 @@ next:
 	VMULPS Z0, Z4, Z4
 	VADDPS Z23, Z4, Z4
 	VMULPS Z0, Z4, Z4
-	VCMPPS $0x1e, Z31, Z0, K2 // the series' part
+	VCMPPS $0x1e, Z31, Z0, K2 // values for the series
 	VMOVAPS Z4, K2, Z3
 	VCMPPS $0x1e, Z10, Z0, K2
 	VMOVAPS Z0, K2, Z3

@@ -1,7 +1,7 @@
 #include "textflag.h"
 #include "neon_arm64.h"
 
-// ELU of a multiple of four values; nothing is fused.
+// ELU of a multiple of four values; no multiply-add is fused.
 
 // func elu4NEON(x, y []float32)
 TEXT ·elu4NEON(SB), NOSPLIT, $0-48

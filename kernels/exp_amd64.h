@@ -1,5 +1,5 @@
-// EXP makes of the values in y their exponentials, as exp in norm.go does: nothing is fused. k, p and t are scratch, E points
-// at exps.
+// EXP replaces the values in y by their exponentials, like exp in norm.go: no multiply-add is fused. k, p and t are
+// scratch, E points at exps.
 
 DATA exps<>+0(SB)/8, $0xc2b00000c2b00000 // -88
 DATA exps<>+8(SB)/8, $0xc2b00000c2b00000

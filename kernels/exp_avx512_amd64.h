@@ -3,7 +3,7 @@
 	MOVL $bits, AX     \
 	VPBROADCASTD AX, z
 
-// EXPS512 loads what EXP512 needs into Z11 to Z24, of which Z12 is 89, Z22 1/2 and Z23 1.
+// EXPS512 loads EXP512's constants into Z11 to Z24; Z12 is 89, Z22 1/2 and Z23 1.
 #define EXPS512 \
 	SPLAT(0xc2b00000, Z11) \ // -88
 	SPLAT(0x42b20000, Z12) \ // 89
@@ -20,8 +20,8 @@
 	SPLAT(0x3f800000, Z23) \ // 1
 	SPLAT(127, Z24)
 
-// EXP512 makes of the values in x their exponentials, as exp in norm.go does: they are Z3·Z2. Nothing is fused; Z1 and Z4 are
-// scratch. NaN stays: it is the second operand of the maximum and of the minimum.
+// EXP512 computes the exponentials Z3·Z2 of the values in x, like exp in norm.go. No multiply-add is fused; Z1 and Z4
+// are scratch. NaN stays: it is the second operand of the maximum and of the minimum.
 #define EXP512(x) \
 	VMAXPS x, Z11, Z1 \
 	VMINPS Z1, Z12, Z1 \

@@ -5,32 +5,32 @@ import (
 	"sync"
 )
 
-// GemmNN computes C = A·B, or C += A·B where acc: A is m×k, B k×n, C m×n, all row-major with strides lda, ldb, ldc.
+// GemmNN computes C = A·B, or C += A·B if acc is set: A is m×k, B k×n, C m×n, all row-major with strides lda, ldb, ldc.
 func GemmNN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	GemmNNBias(m, n, k, a, lda, b, ldb, c, ldc, acc, nil, false)
 }
 
-// GemmNNBias is GemmNN and then adds bias, n values, to every row of C, as Add would, and makes of it what ReLU would
-// where relu, but while it is in the cache. A nil bias adds nothing.
+// GemmNNBias is GemmNN that then adds bias, n values, to every row of C and, if relu is set, applies ReLU. The bits are
+// the same as with Add and ReLU, but C is still in the cache. A nil bias adds nothing.
 func GemmNNBias(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32,
 	relu bool) {
 	gemms(gemmNN(m, n, k, a, lda, b, ldb, c, ldc, acc, bias, relu))
 }
 
-// GemmTN computes C = Aᵀ·B, or C += Aᵀ·B where acc: A is k×m, B k×n, C m×n. It is a weight's gradient: A the
-// inputs, B the gradients of the outputs.
+// GemmTN computes C = Aᵀ·B, or C += Aᵀ·B if acc is set: A is k×m, B k×n, C m×n. It computes a weight's gradient from A,
+// the inputs, and B, the gradients of the outputs.
 func GemmTN(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	gemms(gemmTN(m, n, k, a, lda, b, ldb, c, ldc, acc))
 }
 
-// GemmNT computes C = A·Bᵀ, or C += A·Bᵀ where acc: A is m×k, B n×k, C m×n. It is an input's gradient: A the
-// gradients of the outputs, B the weights.
+// GemmNT computes C = A·Bᵀ, or C += A·Bᵀ if acc is set: A is m×k, B n×k, C m×n. It computes an input's gradient from A,
+// the gradients of the outputs, and B, the weights.
 func GemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	gemms(gemmNT(m, n, k, a, lda, b, ldb, c, ldc, acc))
 }
 
-// GemmNNBF16 is GemmNNBias of A and B rounded to bfloat16, as ToBF16 rounds. Products and sums are float32. Where the
-// processor multiplies pairs of bfloat16, numbers below 2⁻¹²⁶ count as zeros, and a sum is not in the order of k.
+// GemmNNBF16 is GemmNNBias with A and B rounded to bfloat16, as by ToBF16. Products and sums are float32. If the
+// processor multiplies pairs of bfloat16, numbers below 2⁻¹²⁶ count as zeros, and sums are not in the order of k.
 func GemmNNBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool, bias []float32,
 	relu bool) {
 	g := gemmNN(m, n, k, a, lda, b, ldb, c, ldc, acc, bias, relu)
@@ -38,14 +38,14 @@ func GemmNNBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []flo
 	gemms(g)
 }
 
-// GemmTNBF16 is GemmTN as GemmNNBF16 is GemmNNBias.
+// GemmTNBF16 is GemmTN with A and B rounded as in GemmNNBF16.
 func GemmTNBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	g := gemmTN(m, n, k, a, lda, b, ldb, c, ldc, acc)
 	g.bf16 = true
 	gemms(g)
 }
 
-// GemmNTBF16 is GemmNT as GemmNNBF16 is GemmNNBias.
+// GemmNTBF16 is GemmNT with A and B rounded as in GemmNNBF16.
 func GemmNTBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32, ldc int, acc bool) {
 	g := gemmNT(m, n, k, a, lda, b, ldb, c, ldc, acc)
 	g.bf16 = true
@@ -81,7 +81,7 @@ func gemmNT(m, n, k int, a []float32, lda int, b []float32, ldb int, c []float32
 		tiles: active.shape(n)}
 }
 
-// shape returns the tiles for a C of n columns.
+// shape returns the tiles for a C with n columns.
 func (s *set) shape(n int) *tiles {
 	if s.wider.run != nil && n > 32 && n <= 48 {
 		return &s.wider
@@ -97,31 +97,31 @@ const (
 	nt
 )
 
-// gemm is one call, cut into rectangles of C: across columns only where there are too few rows, because each
-// rectangle packs the columns of B it needs for itself.
+// gemm is one call, cut into rectangles of C. It is cut across columns only if there are too few rows, because each
+// rectangle packs its own columns of B.
 type gemm struct {
 	form          form
 	m, n, k       int
 	lda, ldb, ldc int
 	acc           bool
 	a, b, c       []float32
-	bias          []float32            // of the columns, or nil
-	add, relu     func(x, y []float32) // the set's; nil: no ReLU
+	bias          []float32            // [n], or nil
+	add, relu     func(x, y []float32) // the set's functions; a nil relu applies none
 	tiles         *tiles
 	bf16          bool // A and B are rounded
 
-	high, wide, across int // a rectangle's rows and columns; rectangles side by side
+	high, wide, across int // a rectangle's rows and columns; number of rectangles side by side
 }
 
 var gemmCalls = sync.Pool{New: func() any { return new(gemm) }}
 
 func gemms(g gemm) {
-	const alone = 4 << 20 // flops: some 40 µs
+	const alone = 4 << 20 // flops, some 40 µs: less is not shared
 	checkMatrix("C of Gemm", g.m, g.n, g.ldc, g.c)
 	if g.m == 0 || g.n == 0 {
 		return
 	}
-	if g.k == 0 { // A and B are empty, whatever their strides: no part may look at them
+	if g.k == 0 { // A and B are empty, whatever their strides, so no part may read them
 		for i := 0; i < g.m && !g.acc; i++ {
 			clear(g.c[i*g.ldc:][:g.n])
 		}
@@ -146,10 +146,10 @@ func gemms(g gemm) {
 	gemmCalls.Put(call)
 }
 
-// cut chooses rectangles, about parts of them, and returns how many there are.
+// cut chooses about `parts` rectangles, and returns their number.
 func (g *gemm) cut(parts int) int {
 	const (
-		rows    = 112 // multiple of every tile's rows; fewer would not repay the packing of B
+		rows    = 112 // multiple of every tile's rows; with fewer, packing B would take too large a share
 		columns = 64  // multiple of every tile's columns
 	)
 	down := 1
@@ -209,7 +209,7 @@ func (g *gemm) finish(i0, i1, j0, j1 int) {
 	}
 }
 
-// tell tells the race detector what a rectangle touches.
+// tell informs the race detector what a rectangle reads and writes.
 func (g *gemm) tell(i0, i1, j0, j1 int) {
 	if !raceEnabled {
 		return

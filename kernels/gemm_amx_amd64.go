@@ -3,11 +3,11 @@ package kernels
 import "unsafe"
 
 const (
-	sideAMX  = 32 // rows and columns of C that four tiles have
-	cellsAMX = 16 // pairs of a row of a tile
+	sideAMX  = 32 // rows and columns of C in four tiles
+	cellsAMX = 16 // pairs in a row of a tile
 )
 
-// tileShape has the rows of each tile and the bytes of a row.
+// tileShape has the number of rows of each tile and the bytes of a row.
 type tileShape struct {
 	palette uint8
 	_       [15]uint8
@@ -31,8 +31,8 @@ func roundAMX(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 //go:noescape
 func pairAMX(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 
-// gemmAMX is gemmBlocked of A and B rounded to bfloat16. What is packed are pairs of values that follow each other in
-// k, each in the room of a float32; a row of pairs ends in zeros.
+// gemmAMX is gemmBlocked with A and B rounded to bfloat16. It packs pairs of values that are adjacent in k; each pair
+// has the size of a float32. A row of pairs is padded with zeros.
 func gemmAMX(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	const deep = 2 * blockK
 	for j := j0; j < j1; j += blockN {
@@ -45,11 +45,11 @@ func gemmAMX(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	}
 }
 
-// pairsAMX returns how many pairs a row of k values is packed into: as many as fill whole tiles.
+// pairsAMX returns how many pairs a row of k values is packed into: the number that fills whole tiles.
 func pairsAMX(k int) int { return (k + 2*cellsAMX - 1) / (2 * cellsAMX) * cellsAMX }
 
-// blockAMX adds to, or puts in, rows [i0,i1) and columns [j, j+n) of C the product of k columns of A, from p on, and
-// the packed block of B.
+// blockAMX computes the product of k columns of A, from p on, and the packed block of B. It adds the product to rows
+// [i0,i1) and columns [j, j+n) of C, or overwrites them.
 func (s *scratch) blockAMX(g *gemm, i0, i1, j, n, p, k int) {
 	pairs := pairsAMX(k)
 	for i := i0; i < i1; i += sideAMX {
@@ -77,7 +77,7 @@ func (s *scratch) blockAMX(g *gemm, i0, i1, j, n, p, k int) {
 	}
 }
 
-// panelAMX returns the width of a panel of B that holds the next of n columns.
+// panelAMX returns the width of the panel of B for the next of n columns.
 func panelAMX(n int) int {
 	if n <= sideAMX/2 {
 		return sideAMX / 2
@@ -85,7 +85,7 @@ func panelAMX(n int) int {
 	return sideAMX
 }
 
-// packPairsA packs k columns of m rows of A, from row i and column p on.
+// packPairsA packs k columns, from p on, of m rows of A, from i on.
 func (s *scratch) packPairsA(g *gemm, i, m, p, k int) {
 	const ld = blockK + gapK
 	if g.form != tn {

@@ -35,11 +35,11 @@
 #define DP(c, a, b) \
 	BYTE $0xc4; BYTE $0xe2; BYTE $(0x02 | (15-(b))<<3); BYTE $0x5c; BYTE $(0xc0 | (c)<<3 | (a))
 
-// VCVTNE2PS2BF16 rounds the float32s of register low, and behind them those of high, into low.
+// VCVTNE2PS2BF16 rounds the float32s of registers low and then high to bfloat16, into low.
 #define ROUND(low, high) \
 	BYTE $0x62; BYTE $0xf2; BYTE $(0x07 | (15-(high))<<3); BYTE $0x48; BYTE $0x72; BYTE $(0xc0 | (low)*9)
 
-// C and its stride.
+// Loads C and its stride.
 #define LOADC \
 	MOVQ R13, DI        \
 	MOVQ ldc+72(FP), DX \
@@ -74,9 +74,9 @@
 	PREFETCHT0 (at+384)(BX) \
 	PREFETCHT0 (at+448)(BX)
 
-// Tiles of C, up to 32×32: T0 to T3 are C, T4 and T5 two bands of A, 16 rows and 16 pairs each, T6 and T7 two bands of
-// B. Full tiles are done side by side in one call, for it takes long to set their shapes. What a load of a tile misses
-// it waits for, row by row; so the next tile of C is fetched before, and meanwhile the next band of B.
+// Tiles of C, up to 32×32: T0 to T3 are C, T4 and T5 two bands of A, 16 rows and 16 pairs each, T6 and T7 two bands
+// of B. One call computes full tiles side by side, because setting their shapes takes long. A tile load waits for
+// each cache miss, row by row, so the next tile of C and the next band of B are prefetched.
 //
 // func tileAMX(shape *tileShape, rows, cols, k int, a unsafe.Pointer, lda int, b unsafe.Pointer, ldb int, c unsafe.Pointer, ldc int, acc bool)
 TEXT ·tileAMX(SB), NOSPLIT, $0-81
@@ -205,7 +205,7 @@ done:
 	TILERELEASE
 	RET
 
-// Rows of x are rounded to bfloat16, each to whole 64 bytes of y, with zeros behind.
+// Rows of x are rounded to bfloat16, each to whole 64 bytes of y, padded with zeros.
 //
 // func roundAMX(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 TEXT ·roundAMX(SB), NOSPLIT, $0-48
@@ -258,7 +258,7 @@ next:
 	VZEROUPPER
 	RET
 
-// Words of two registers in turn.
+// Interleaves the words of two registers.
 DATA turns<>+0(SB)/8, $0x0011000100100000
 DATA turns<>+8(SB)/8, $0x0013000300120002
 DATA turns<>+16(SB)/8, $0x0015000500140004
@@ -269,7 +269,7 @@ DATA turns<>+48(SB)/8, $0x001d000d001c000c
 DATA turns<>+56(SB)/8, $0x001f000f001e000e
 GLOBL turns<>(SB), RODATA|NOPTR, $64
 
-// Two rows of x, rounded to bfloat16, become a row of pairs in y; the last one's partner, if there is none, is zeros.
+// Two rows of x, rounded to bfloat16, become a row of pairs in y. A last row without a partner is paired with zeros.
 //
 // func pairAMX(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)
 TEXT ·pairAMX(SB), NOSPLIT, $0-48

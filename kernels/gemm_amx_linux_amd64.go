@@ -10,8 +10,7 @@ import (
 )
 
 // tilesAllowed reports whether AMX may be used. It asks Linux to save the tiles with each signal, which takes 8 KiB of
-// the signal's stack. Linux refuses if a thread of the process, such as a thread of C, has too small a stack for
-// signals.
+// the signal's stack. Linux refuses if a thread of the process, such as a C thread, has too small a signal stack.
 var tilesAllowed = sync.OnceValue(func() bool {
 	const requestPermission, tileData = 0x1023, 18
 	if x := &cpu.X86; !x.HasAMXTile || !x.HasAMXBF16 || !x.HasAVX512BF16 {

@@ -2,5 +2,5 @@
 
 package kernels
 
-// tilesAllowed is false: AMX is used on Linux for amd64 only.
+// tilesAllowed is false: only Linux on amd64 uses AMX.
 func tilesAllowed() bool { return false }

@@ -1,9 +1,9 @@
 #include "textflag.h"
 
-// Tiles of C: up to 6 rows by 16 or 8 columns in registers, Y4 to Y15. A is read by broadcasts where it lies, element
-// (i,p) at a[i·rs+p·cs]; B is packed. The last vector of a row of C is masked where it is not full.
+// Tiles of C: up to 6 rows by 16 or 8 columns in registers, Y4 to Y15. A is read in place by broadcasts, element
+// (i,p) at a[i·rs+p·cs]; B is packed. The last vector of a row of C is masked if it is not full.
 
-// Eight ones and eight zeros: the mask of n columns begins 8-n in.
+// Eight ones and eight zeros: the mask of n columns begins at element 8-n.
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
 DATA masks<>+16(SB)/8, $-1
@@ -25,7 +25,7 @@ GLOBL masks<>(SB), RODATA|NOPTR, $64
 	LEAQ (SI)(SI*2), R8 \
 	LEAQ (SI)(SI*4), R9
 
-// C, its stride in bytes, the rows to go, and in Y0 the mask of cols-less columns.
+// Loads C, its stride in bytes, the number of rows and, in Y0, the mask of cols-less columns.
 #define LOADC(less) \
 	MOVQ    c+64(FP), DI     \
 	MOVQ    ldc+72(FP), R10  \

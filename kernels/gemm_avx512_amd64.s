@@ -2,13 +2,13 @@
 
 #include "textflag.h"
 
-// Tiles of C in registers: rows×cols of them, from k columns of A, by broadcasts, and k rows of B, whose last vector is
-// masked. A is read where it lies, along its rows (cs = 1: the multiples 3, 5 … 13 of the row stride, and the scales of
-// an index, give 14 rows from one pointer) or down the columns of one stored transposed (rs = 1). Fetched ahead are the
-// next tile of C; the rows of B for 8 steps on; the rows of A below these, half of them at each round of 8; or, down
-// columns, what follows these k rows of A and of B.
+// Tiles of C in registers: rows×cols of C from k columns of A, which are broadcast, and k rows of B, whose last
+// vector is masked. A is read in place. It is read along its rows (cs = 1): the multiples 3, 5 … 13 of the row
+// stride, and the scales of an index, give 14 rows from one pointer. Or it is stored transposed and read down its
+// columns (rs = 1). Prefetched are the next tile of C and the rows of B 8 steps later. Along rows, the next rows of A
+// are prefetched, half of them in each round of 8 steps; down columns, the values after these k rows of A and B.
 
-// K1 masks the last of the columns: cols-less of 16.
+// K1 masks the last columns: cols-less of 16.
 #define MASK(less) \
 	MOVQ  cols+8(FP), CX \
 	SUBQ  $less, CX      \
@@ -17,7 +17,7 @@
 	DECL  AX             \
 	KMOVW AX, K1
 
-// C, its stride in bytes and the rows to go.
+// Loads C, its stride in bytes and the number of rows.
 #define LOADC \
 	MOVQ c+64(FP), DI    \
 	MOVQ ldc+72(FP), R15 \

@@ -7,8 +7,8 @@ type rounded struct{ a, b [blockK * blockN]float32 }
 
 var roundeds = sync.Pool{New: func() any { return new(rounded) }}
 
-// gemmRounded computes the rectangle [i0,i1)×[j0,j1) of C from rounded copies, by the set's product of float32: a
-// product of two bfloat16 is exact in it.
+// gemmRounded computes the rectangle [i0,i1)×[j0,j1) of C from rounded copies, by the set's float32 product. A product
+// of two bfloat16 is exact in float32.
 func gemmRounded(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	r := roundeds.Get().(*rounded)
 	defer roundeds.Put(r)
@@ -44,7 +44,7 @@ func gemmRounded(g *gemm, s *scratch, i0, i1, j0, j1 int) {
 	}
 }
 
-// roundRows makes the rows of x, n values each, follow one another in y, rounded.
+// roundRows copies the rows of x, n values each, to consecutive memory in y, rounded.
 func roundRows(rows, n int, x []float32, ldx int, y []float32) {
 	var half [blockN]uint16
 	for i := range rows {

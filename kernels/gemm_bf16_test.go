@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestGemmBF16Random holds that products of random shapes and values, some not finite or below 2⁻¹²⁶, are within the
-// bound of float64 products of the rounded values. Those below may count as zeros.
+// TestGemmBF16Random checks products of random shapes and values, some not finite or below 2⁻¹²⁶, against float64
+// products of the rounded values. Values below 2⁻¹²⁶ may count as zeros.
 func TestGemmBF16Random(t *testing.T) {
 	const least = 0x1p-126
 	r := rand.New(rand.NewPCG(7, 9))
@@ -59,7 +59,7 @@ func TestGemmBF16Random(t *testing.T) {
 							x, y := float64(a16[ia]), float64(b16[ib])
 							sum, abs = sum+x*y, abs+math.Abs(x*y)
 							if min(math.Abs(float64(a[ia])), math.Abs(float64(b[ib]))) < least {
-								if math.IsInf(x, 0) || math.IsInf(y, 0) { // NaN for zero times infinity
+								if math.IsInf(x, 0) || math.IsInf(y, 0) { // zero times infinity is NaN
 									lost = math.NaN()
 								}
 								lost += math.Abs(x * y)
@@ -70,12 +70,12 @@ func TestGemmBF16Random(t *testing.T) {
 							t.Fatalf("%s %d×%d×%d: C[%d,%d] = %g, must be %s", f.name, m, n, k, i, j, got, want)
 						}
 						switch bound := float64(k+2)*(0x1p-24*abs+least) + lost; {
-						case lost != lost: // a number below counts as zero or does not
+						case lost != lost: // a number below 2⁻¹²⁶ may or may not count as zero
 						case sum != sum:
 							if got == got {
 								fail("NaN")
 							}
-						case abs > math.MaxFloat32: // somewhere infinity comes out
+						case abs > math.MaxFloat32: // infinity may result
 							if math.IsInf(sum, 0) && got != sum {
 								fail(fmt.Sprint(sum))
 							}
@@ -89,7 +89,7 @@ func TestGemmBF16Random(t *testing.T) {
 	})
 }
 
-// TestGemmBF16Rows holds that a row's bits do not depend on its place, nor on the rows beside it.
+// TestGemmBF16Rows checks that a row's bits do not depend on its index or on the other rows.
 func TestGemmBF16Rows(t *testing.T) {
 	const m, n, k = 75, 70, 900
 	a, b := noise(1, make([]float32, m*k)), noise(2, make([]float32, k*n))
@@ -104,8 +104,8 @@ func TestGemmBF16Rows(t *testing.T) {
 	})
 }
 
-// TestGemmBF16Signals holds that signals and the switches of goroutines leave tiles as they are: the collector stops
-// goroutines all the time by signals while others multiply.
+// TestGemmBF16Signals checks that signals and goroutine switches do not change tiles: the collector stops goroutines by
+// signals while others multiply.
 func TestGemmBF16Signals(t *testing.T) {
 	const m, n, k = 96, 256, 256
 	a, b := noise(1, make([]float32, m*k)), noise(2, make([]float32, k*n))

@@ -4,7 +4,7 @@
 // Tiles of C, 8×8, in V0 to V15, two registers a row; B is packed, eight columns wide. Per step of k: 16 fused
 // multiply-adds, and a quarter as many instructions for the rest.
 
-// GETC begins with C, or with zeros.
+// GETC starts the sums with C, or with zeros.
 #define GETC \
 	MOVD  c+32(FP), R12              \
 	MOVD  ldc+40(FP), R13            \
@@ -70,7 +70,7 @@ begin:
 	FMLAE((2*(i)), b0, a, l) \
 	FMLAE((2*(i)+1), b1, a, l)
 
-// ALONG is a step of k where the rows of A are in V16 to V23, values l of them.
+// ALONG is a step of k with the rows of A in V16 to V23; it uses their values l.
 #define ALONG(b0, b1, l) \
 	ROW(0, b0, b1, 16, l) \
 	ROW(1, b0, b1, 17, l) \
@@ -81,7 +81,7 @@ begin:
 	ROW(6, b0, b1, 22, l) \
 	ROW(7, b0, b1, 23, l)
 
-// DOWN is a step of k where a column of A is in two registers.
+// DOWN is a step of k with a column of A in two registers.
 #define DOWN(b0, b1, a0, a1) \
 	ROW(0, b0, b1, a0, 0) \
 	ROW(1, b0, b1, a0, 1) \

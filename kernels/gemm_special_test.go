@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestGemmSpecial holds that NaN and infinity reach the row or column that they are multiplied into, zero factors
-// notwithstanding, and nothing beside it: neither what is packed nor the edges of tiles spread them.
+// TestGemmSpecial checks that NaN and infinity reach the row or column that they are multiplied into, despite zero
+// factors, and no others: neither packing nor the edges of tiles spread them.
 func TestGemmSpecial(t *testing.T) {
 	type product func(m, n, k int, a, b, c []float32)
 	forms := []struct {
@@ -25,7 +25,8 @@ func TestGemmSpecial(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, d := range [][3]int{{3, 2, 5}, {9, 7, 33}, {17, 47, 20}, {40, 100, 97}, {300, 10, 65}} {
 			m, n, k := d[0], d[1], d[2]
-			// row bad of A begins with NaN; B has Inf in column, at p, where row hidden of A has 0
+			// row bad of A begins with NaN; B has Inf in column `column` of row p, and A has 0 in column p of row
+			// hidden
 			bad, hidden, column, p := m/2, m-1, n/2, k-1
 			for _, f := range forms {
 				a, b, c := make([]float32, m*k), make([]float32, k*n), make([]float32, m*n)
@@ -47,7 +48,7 @@ func TestGemmSpecial(t *testing.T) {
 					}
 				}
 				for j := range n {
-					for q := 1; q < k; q++ { // zeros at q = 0 do not hide the NaN
+					for q := 1; q < k; q++ { // zeros at q > 0 do not hide the NaN
 						*atB(q, j) = 2
 					}
 				}

@@ -28,7 +28,7 @@ func gemmNNBF16(m, n, k int, a []float32, lda int, b []float32, ldb int, c []flo
 	GemmNNBF16(m, n, k, a, lda, b, ldb, c, ldc, acc, nil, false)
 }
 
-// TestGemm compares every form with a float64 product: exactly on small integers, within k·ε·Σ|a·b| otherwise.
+// TestGemm compares every form with a float64 product: exactly for small integers, else within k·ε·Σ|a·b|.
 func TestGemm(t *testing.T) {
 	dims := []int{0, 1, 2, 3, 5, 6, 7, 8, 9, 13, 14, 15, 16, 17, 28, 31, 32, 33, 40, 47, 48, 63, 64, 65}
 	var shapes [][3]int
@@ -37,22 +37,22 @@ func TestGemm(t *testing.T) {
 			shapes = append(shapes, [3]int{m, n, dims[(3*i+5*j)%len(dims)]})
 		}
 	}
-	// Past the blocks of m, n and k, and past the size where helpers join.
+	// Larger than the blocks of m, n and k, and than the size from which on helpers join.
 	shapes = append(shapes, [][3]int{{1, 1, 1000}, {3, 7, 255}, {14, 32, 256}, {15, 33, 257}, {30, 40, 513},
 		{16, 520, 270}, {449, 70, 30}, {230, 7, 256}, {16, 600, 40}, {250, 65, 260}, {113, 100, 260}, {260, 40, 400},
 		{270, 97, 390}, {129, 97, 65}, {20, 6, 6200}, {16, 40, 4100}}...)
-	for len(shapes)%2 == 1 { // an even place: no gap
+	for len(shapes)%2 == 1 { // an even index has no gap
 		shapes = append(shapes, [3]int{1, 1, 1})
 	}
 	shapes = append(shapes, [3]int{30, 70, 256}) // rows of A a power of two apart
 	distinct(t, func(t *testing.T) {
 		for s, d := range shapes {
 			if raceEnabled && s%7 != 0 {
-				continue // slow there, and every path is met anyway
+				continue // slow there, and other shapes cover every path
 			}
 			for _, f := range gemmForms {
 				if f.bf16 && s%7 != 0 && d[2] < 600 {
-					continue // of smaller ones see TestGemmBF16Random
+					continue // TestGemmBF16Random covers smaller ones
 				}
 				for _, exact := range []bool{true, false} {
 					testGemm(t, f.name, f.run, f.transA, f.transB, f.bf16, d, s%2*3, s%5, s%3 == 0, exact)
@@ -140,7 +140,7 @@ func inBF16(x []float32) []float32 {
 	return y
 }
 
-// TestGemmThreads holds that the number of threads, of which there may be more than slices of k, decides no bit.
+// TestGemmThreads checks that the number of threads changes no bit; there may be more threads than slices of k.
 func TestGemmThreads(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	distinct(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestGemmThreads(t *testing.T) {
 	})
 }
 
-// TestTranspose holds that exactly the rows of Y are written, up to 16 values each.
+// TestTranspose checks that exactly the rows of Y are written, up to 16 values each.
 func TestTranspose(t *testing.T) {
 	each(t, func(t *testing.T) {
 		transpose := active.tiles.transpose
@@ -197,7 +197,7 @@ func TestTranspose(t *testing.T) {
 	})
 }
 
-// TestLay holds that exactly n values of each row are copied.
+// TestLay checks that exactly n values of each row are copied.
 func TestLay(t *testing.T) {
 	distinct(t, func(t *testing.T) {
 		lay := active.tiles.lay
@@ -224,7 +224,7 @@ func TestLay(t *testing.T) {
 	})
 }
 
-// TestGemmNNBias holds that a bias and ReLU give the bits that they give when they are applied afterwards.
+// TestGemmNNBias checks that bias and ReLU give the same bits as when they are applied afterwards.
 func TestGemmNNBias(t *testing.T) {
 	shapes := [][3]int{{1, 1, 1}, {3, 5, 0}, {0, 3, 4}, {15, 33, 40}, {29, 47, 400}, {16, 530, 9}, {300, 64, 390},
 		{450, 100, 64}}
@@ -266,7 +266,7 @@ func TestGemmNNBias(t *testing.T) {
 	})
 }
 
-// FuzzGemm holds that no shape, stride or length does more than panic with a message.
+// FuzzGemm checks that a wrong shape, stride or length only panics with a message.
 func FuzzGemm(f *testing.F) {
 	f.Add(int8(3), int8(5), int8(7), int8(7), int8(5), int8(5), uint16(60), uint8(0))
 	f.Add(int8(20), int8(33), int8(9), int8(9), int8(33), int8(40), uint16(800), uint8(4))

@@ -2,7 +2,7 @@ package kernels
 
 import "math"
 
-// generic is plain Go: the truth that the other sets are tested against. Products are rounded before they are added
+// generic is plain Go, the reference that the other sets are tested against. Products are rounded before they are added
 // (float32(x*y)), because Go would fuse them on some processors and not on others.
 var generic = &set{
 	name: "generic",
@@ -152,7 +152,7 @@ func maxIndexGeneric(col []int32) uint32 {
 	return m
 }
 
-// gemmGeneric is the plain triple loop, in the order that walks rows of C and B.
+// gemmGeneric is the plain triple loop, in the order that reads C and B by rows.
 func gemmGeneric(g *gemm, _ *scratch, i0, i1, j0, j1 int) {
 	if !g.acc {
 		for i := i0; i < i1; i++ {
@@ -179,7 +179,7 @@ func gemmGeneric(g *gemm, _ *scratch, i0, i1, j0, j1 int) {
 		for i := i0; i < i1; i++ {
 			ai, ci := g.a[i*g.lda:][:g.k], g.c[i*g.ldc:]
 			j := j0
-			for ; j+4 <= j1; j += 4 { // four sums at once: one alone waits for each addition
+			for ; j+4 <= j1; j += 4 { // four sums at once: a single sum waits for each addition
 				b0, b1, b2, b3 := g.b[j*g.ldb:][:g.k], g.b[(j+1)*g.ldb:][:g.k], g.b[(j+2)*g.ldb:][:g.k],
 					g.b[(j+3)*g.ldb:][:g.k]
 				s0, s1, s2, s3 := ci[j], ci[j+1], ci[j+2], ci[j+3]
@@ -221,7 +221,7 @@ func spmmGeneric(s *spmm, lo, hi int) {
 
 func spmaxGeneric(s *spmax, lo, hi int) { spmaxColumns(s, lo, hi, 0) }
 
-// spmaxColumns does the columns from one on.
+// spmaxColumns computes the columns from `from` on.
 func spmaxColumns(s *spmax, lo, hi, from int) {
 	for i := lo; i < hi; i++ {
 		yi, ai := s.y[i*s.ldy:][from:s.n], s.arg[i*s.lda:][from:s.n]

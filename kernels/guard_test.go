@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// walled returns a function that makes slices in memory that ends, or begins, at a page that may not be touched: a
-// vector that reads one value too many ends the test. Slices are released with the test.
+// walled returns a function that makes slices that end, or begin, at an inaccessible page: if a vector reads one value
+// too many, the test crashes. The slices are released with the test.
 func walled(t *testing.T, atEnd bool) func(n int) []float32 {
 	page := os.Getpagesize()
 	return func(n int) []float32 {
@@ -40,7 +40,7 @@ func walled(t *testing.T, atEnd bool) func(n int) []float32 {
 	}
 }
 
-// TestWalls holds that no loop reads or writes outside of what it was given.
+// TestWalls checks that no loop reads or writes outside of its arguments.
 func TestWalls(t *testing.T) {
 	for _, atEnd := range []bool{false, true} {
 		each(t, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// halves returns the memory of x as twice as many values of bfloat16.
+// halves returns the memory of x as twice as many bfloat16 values.
 func halves(x []float32) []uint16 {
 	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(x))), 2*len(x))
 }

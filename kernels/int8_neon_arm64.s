@@ -1,7 +1,7 @@
 #include "textflag.h"
 #include "neon_arm64.h"
 
-// Conversions to bytes and back, of a multiple of sixteen values. What is left is done in Go.
+// Conversions to bytes and back, of a multiple of sixteen values. Go processes the rest.
 
 // func maxAbs16NEON(x []float32) float32
 TEXT ·maxAbs16NEON(SB), NOSPLIT, $0-28

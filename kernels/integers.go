@@ -19,10 +19,10 @@ func integers(bits int, x, y []byte, minus bool) {
 	active.integers(bits, x, y, minus)
 }
 
-// integersGeneric takes a word of eight bytes at a time. It adds the integers without their highest bits, so that
-// nothing is carried into the next integer, and adds the highest bits separately.
+// integersGeneric processes eight bytes at a time. It adds the integers without their highest bits, so that nothing is
+// carried into the next integer, and adds the highest bits separately.
 func integersGeneric(bits int, x, y []byte, minus bool) {
-	high := ^uint64(0) / (^uint64(0) >> (64 - bits)) << (bits - 1) // the highest bit of each integer of a word
+	high := ^uint64(0) / (^uint64(0) >> (64 - bits)) << (bits - 1) // the highest bit of each integer in a word
 	for ; len(x) >= 8 && len(y) >= 8; x, y = x[8:], y[8:] {
 		a, b := binary.LittleEndian.Uint64(x), binary.LittleEndian.Uint64(y)
 		binary.LittleEndian.PutUint64(y, packedSum(a, b, high, minus))
@@ -37,7 +37,7 @@ func integersGeneric(bits int, x, y []byte, minus bool) {
 	}
 }
 
-// packedSum returns b + a, or b − a, of words of integers whose highest bits are high.
+// packedSum returns b + a, or b − a, for words of integers; high has their highest bits.
 func packedSum(a, b, high uint64, minus bool) uint64 {
 	if minus {
 		return ((b | high) - a&^high) ^ (b^^a)&high

@@ -2,7 +2,7 @@ package kernels
 
 import "math/bits"
 
-// integersAVX2 takes 128 bytes at a time; what is left is done in Go.
+// integersAVX2 processes 128 bytes at a time; Go processes the rest.
 func integersAVX2(width int, x, y []byte, minus bool) {
 	n := len(x) &^ 127
 	if n > 0 {
@@ -15,7 +15,7 @@ func integersAVX2(width int, x, y []byte, minus bool) {
 	integersGeneric(width, x[n:], y[n:], minus)
 }
 
-// By the logarithm of the bytes of an integer.
+// Indexed by log₂ of the bytes of an integer.
 var (
 	addPackedAVX2 = [4]func(x, y []byte){addBytesAVX2, addWordsAVX2, addLongsAVX2, addQuadsAVX2}
 	subPackedAVX2 = [4]func(x, y []byte){subBytesAVX2, subWordsAVX2, subLongsAVX2, subQuadsAVX2}

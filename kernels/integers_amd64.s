@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// PACKED is y = OP(y, x) for 128 bytes at a time, of slices as long as a multiple of them and not empty.
+// PACKED is y = OP(y, x), 128 bytes at a time; the length of the slices is a positive multiple of 128.
 #define PACKED(OP) \
 	MOVQ x_base+0(FP), SI  \
 	MOVQ x_len+8(FP), CX   \

@@ -2,7 +2,7 @@ package kernels
 
 import "math/bits"
 
-// integersNEON takes 64 bytes at a time; what is left is done in Go.
+// integersNEON processes 64 bytes at a time; Go processes the rest.
 func integersNEON(width int, x, y []byte, minus bool) {
 	n := len(x) &^ 63
 	if n > 0 {
@@ -15,7 +15,7 @@ func integersNEON(width int, x, y []byte, minus bool) {
 	integersGeneric(width, x[n:], y[n:], minus)
 }
 
-// By the logarithm of the bytes of an integer.
+// Indexed by log₂ of the bytes of an integer.
 var (
 	addPackedNEON = [4]func(x, y []byte){addBytesNEON, addWordsNEON, addLongsNEON, addQuadsNEON}
 	subPackedNEON = [4]func(x, y []byte){subBytesNEON, subWordsNEON, subLongsNEON, subQuadsNEON}

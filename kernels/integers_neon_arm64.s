@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// PACKED is y = OP(y, x) for 64 bytes at a time, of slices as long as a multiple of them and not empty.
+// PACKED is y = OP(y, x), 64 bytes at a time; the length of the slices is a positive multiple of 64.
 #define PACKED(OP, LANES) \
 	MOVD x_base+0(FP), R0  \
 	MOVD x_len+8(FP), R2   \

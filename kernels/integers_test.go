@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestIntegers: packed integers are added and subtracted modulo 2^bits, whatever their number, with nothing carried
-// from one to the next and nothing written beside them.
+// TestIntegers checks that packed integers are added and subtracted modulo 2^bits, for any length. Nothing is carried
+// from one integer to the next, and nothing next to them is written.
 func TestIntegers(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, bits := range []int{8, 16, 32, 64} {
 			for n := range 400 * 8 / bits {
 				x, y := make([]byte, n*bits/8), make([]byte, n*bits/8)
 				for i := range x {
-					// Many bytes are 0x00, 0x7f, 0x80 or 0xff, from which there is much to carry.
+					// Many bytes are 0x00, 0x7f, 0x80 or 0xff, which cause many carries.
 					edge := []byte{0x00, 0x7f, 0x80, 0xff, byte(31 * i), byte(7*i + n), 0xff, 0x01}
 					x[i], y[i] = edge[(i*i+n)%8], edge[(3*i*i/5+i+n)%8]
 				}
@@ -38,7 +38,7 @@ func TestIntegers(t *testing.T) {
 	})
 }
 
-// wideIntegers returns y ± x of integers that are taken one by one, with all their digits.
+// wideIntegers returns y ± x, computed one by one with all digits.
 func wideIntegers(bits int, x, y []byte, minus bool) (all []byte) {
 	modulus := new(big.Int).Lsh(big.NewInt(1), uint(bits))
 	at := func(b []byte) *big.Int {
@@ -66,8 +66,7 @@ func BenchmarkIntegers(b *testing.B) {
 	}
 }
 
-// TestFixed: numbers become integers of 32 bits, rounded half to even, and those numbers again, as the arithmetic of
-// float64 has them.
+// TestFixed compares the conversions to integers of 32 bits, rounded half to even, and back with float64 arithmetic.
 func TestFixed(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for n := range 100 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// each runs f once under every set of this machine.
+// each runs f once with every set of this machine.
 func each(t *testing.T, f func(t *testing.T)) {
 	before := active
 	defer func() { active = before }()
@@ -17,7 +17,7 @@ func each(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// distinct is each without the sets whose products of float32 are those of a set before.
+// distinct is each without the sets that share their float32 product with an earlier set.
 func distinct(t *testing.T, f func(t *testing.T)) {
 	seen := map[[2]uintptr]bool{}
 	each(t, func(t *testing.T) {
@@ -29,7 +29,7 @@ func distinct(t *testing.T, f func(t *testing.T)) {
 	})
 }
 
-// TestChoice holds that tests do not run with another set than the one that was asked for.
+// TestChoice checks that tests run with the requested set.
 func TestChoice(t *testing.T) {
 	if err := Choice(); err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func counts(seed uint64, x []float32) []float32 {
 	return x
 }
 
-// fenced returns n values from an odd place of a larger array, and a check that nothing around them was written.
+// fenced returns n values at an odd offset of a larger array, and a check that nothing around them was written.
 func fenced(t *testing.T, offset, n int) (x []float32, check func()) {
 	const canary = float32(-12345.678)
 	all := make([]float32, n+64+offset)

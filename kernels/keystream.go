@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-// A Keystream is the bytes of AES-256 in counter mode from a counter of 0. They are read as integers, which are added
-// to others or subtracted. Several goroutines may use it at once.
+// A Keystream is the output of AES-256 in counter mode from a counter of 0. It is read as integers, which are added to
+// other integers or subtracted from them. Several goroutines may use it at once.
 type Keystream struct {
-	rounds [15][aes.BlockSize]byte // keys of the rounds
-	cipher cipher.Block            // instead of them, unless the set has a loop of its own for this processor
+	rounds [15][aes.BlockSize]byte // round keys
+	cipher cipher.Block            // used instead of rounds unless the set has its own loop for this processor
 }
 
-// NewKeystream returns the stream of a key. A key may have one stream only.
+// NewKeystream returns the stream of a key. Each key must be used for one stream only.
 func NewKeystream(key [32]byte) *Keystream {
 	k := &Keystream{}
 	if active.expandKey != nil && active.expandKey(&key, &k.rounds) {
@@ -22,16 +22,16 @@ func NewKeystream(key [32]byte) *Keystream {
 	}
 	var err error
 	if k.cipher, err = aes.NewCipher(key[:]); err != nil {
-		panic("kernels: " + err.Error()) // only of lengths
+		panic("kernels: " + err.Error()) // returned only for wrong lengths
 	}
 	return k
 }
 
-// Add computes y += the stream from byte `at` on, modulo 2^bits: packed little-endian integers of 8, 16, 32 or 64 bits.
-// `at` is a multiple of their bytes.
+// Add computes y += the stream from byte `at` on, modulo 2^bits, over packed little-endian integers of 8, 16, 32 or 64
+// bits. `at` must be a multiple of their bytes.
 func (k *Keystream) Add(bits, at int, y []byte) { k.apply(bits, at, y, false) }
 
-// Sub computes y -= the stream from byte `at` on, as Add does.
+// Sub computes y -= the stream from byte `at` on, like Add.
 func (k *Keystream) Sub(bits, at int, y []byte) { k.apply(bits, at, y, true) }
 
 func (k *Keystream) apply(bits, at int, y []byte, minus bool) {
@@ -47,7 +47,7 @@ func (k *Keystream) apply(bits, at int, y []byte, minus bool) {
 	}
 }
 
-// plain computes some of the stream at a time by crypto/cipher, which stays in the first-level cache.
+// plain computes the stream by crypto/cipher, in pieces that stay in the L1 cache.
 func (k *Keystream) plain(bits, at int, y []byte, minus bool) {
 	room := make([]byte, min(8<<10, max(len(y), aes.BlockSize)))
 	counter := make([]byte, aes.BlockSize)

@@ -15,7 +15,7 @@ func expandKeyAVX512(key *[32]byte, rounds *[15][aes.BlockSize]byte) bool {
 	return cpu.X86.HasAVX512VAES
 }
 
-// keystreamAVX512 begins in the middle of a block with a copy of what there is of that block.
+// keystreamAVX512 handles a start in the middle of a block by a copy of that block.
 func keystreamAVX512(k *Keystream, width, at int, y []byte, minus bool) {
 	stream := &addStreamVAES
 	if minus {
@@ -34,7 +34,7 @@ func keystreamAVX512(k *Keystream, width, at int, y []byte, minus bool) {
 	}
 }
 
-// By the logarithm of the bytes of an integer.
+// Indexed by log₂ of the bytes of an integer.
 var (
 	addStreamVAES = [4]func(rounds *[15][16]byte, block int, y []byte){
 		addStreamBytesVAES, addStreamWordsVAES, addStreamLongsVAES, addStreamQuadsVAES}

@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// The keys of AES-256's rounds are in two registers that take turns: X1 has one, X3 the next.
+// Two registers have AES-256's round keys in turn: X1 has one, X3 the next.
 // See Gueron, "Intel Advanced Encryption Standard (AES) New Instructions Set", 2012, figure 28.
 
 // SPREAD is x ^= x<<32 ^ x<<64 ^ x<<96 ^ word.
@@ -49,12 +49,12 @@ TEXT ·expandKeyVAES(SB), NOSPLIT, $0-16
 	VZEROUPPER
 	RET
 
-// The bytes of a block the other way round: counters are big-endian.
+// Reverses the bytes of a block: counters are big-endian.
 DATA turn<>+0(SB)/8, $0x08090a0b0c0d0e0f
 DATA turn<>+8(SB)/8, $0x0001020304050607
 GLOBL turn<>(SB), RODATA|NOPTR, $16
 
-// What the counters of four blocks have more than the first.
+// Offsets of the counters of four blocks from the first.
 DATA lanes<>+0(SB)/8, $0
 DATA lanes<>+8(SB)/8, $0
 DATA lanes<>+16(SB)/8, $1
@@ -69,13 +69,13 @@ DATA four<>+0(SB)/8, $4
 DATA four<>+8(SB)/8, $0
 GLOBL four<>(SB), RODATA|NOPTR, $16
 
-// The keys of the rounds are in Z16 to Z30, the counters of the next four blocks in Z9.
+// The round keys are in Z16 to Z30, the counters of the next four blocks in Z9.
 #define BEGIN(x) \
 	VPSHUFB Z10, Z9, x \
 	VPADDQ  Z11, Z9, Z9 \
 	VPXORQ  Z16, x, x
 
-// ROUND is of 32 blocks.
+// ROUND is one round of 32 blocks.
 #define ROUND(key) \
 	VAESENC key, Z0, Z0 \
 	VAESENC key, Z1, Z1 \
@@ -92,7 +92,7 @@ GLOBL four<>(SB), RODATA|NOPTR, $16
 	OP          x, Z8, Z8    \
 	VMOVDQU64   Z8, at(DI)
 
-// KEYSTREAM is y = OP(y, stream) from a block on: 512 bytes at a time, then 64, then what is left.
+// KEYSTREAM is y = OP(y, stream) from a block on: 512 bytes at a time, then 64, then the rest.
 #define KEYSTREAM(OP) \
 	MOVQ rounds+0(FP), AX         \
 	MOVQ block+8(FP), BX          \

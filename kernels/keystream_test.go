@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// keyOf returns a key of bytes that differ.
+// keyOf returns a key whose bytes differ.
 func keyOf(seed byte) (key [32]byte) {
 	for i := range key {
 		key[i] = seed + byte(37*i*i)
@@ -75,7 +75,7 @@ func TestKeystream(t *testing.T) {
 	})
 }
 
-// TestKeystreamVector has the first blocks of AES-256 of the key 0, 1, …, 31 from a counter of 0, by OpenSSL.
+// TestKeystreamVector compares the first blocks of AES-256 with key 0, 1, …, 31 and a counter of 0 with OpenSSL's.
 func TestKeystreamVector(t *testing.T) {
 	each(t, func(t *testing.T) {
 		var key [32]byte

@@ -1,6 +1,6 @@
 package kernels
 
-// Rows of GATv2's attention, u = x + y, whose logit is v·LeakyReLU(u). slope, in [0, 1], is that of LeakyReLU below 0.
+// Rows of GATv2's attention, u = x + y, whose logit is v·LeakyReLU(u). slope, in [0, 1], is LeakyReLU's slope below 0.
 
 // LeakyDot returns Σ v·LeakyReLU(x+y).
 func LeakyDot(slope float32, v, x, y []float32) float32 {
@@ -12,8 +12,8 @@ func LeakyDot(slope float32, v, x, y []float32) float32 {
 	return active.leakyDot(slope, v, x, y)
 }
 
-// LeakyDotGrad is the backward pass of LeakyDot, d being the gradient of what it returned: dv += d·LeakyReLU(x+y) and
-// dy += d·v·LeakyReLU'(x+y).
+// LeakyDotGrad is the backward pass of LeakyDot: dv += d·LeakyReLU(x+y) and dy += d·v·LeakyReLU'(x+y). d is the
+// gradient of LeakyDot's result.
 func LeakyDotGrad(d, slope float32, v, x, y, dv, dy []float32) {
 	for _, s := range [][]float32{x, y, dv, dy} {
 		checkLength("rows of LeakyDotGrad", len(s), len(v))

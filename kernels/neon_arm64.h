@@ -14,10 +14,10 @@
 // FMLAE adds to d the product of n and value l of m.
 #define FMLAE(d, n, m, l) OP3((0x4f801000 | ((l)&1)<<21 | ((l)>>1)<<11), d, n, m)
 
-// BFMMLA adds to d, 2×2, the products of the two rows of n and the two of m, four bfloat16 each.
+// BFMMLA adds the products of two rows of n and two rows of m, four bfloat16 each, to d, 2×2.
 #define BFMMLA(d, n, m) OP3(0x6e40ec00, d, n, m)
 
-// FADDP adds neighbours: those of n, then those of m.
+// FADDP adds adjacent values: n's, then m's.
 #define FADDP(d, n, m) OP3(0x6e20d400, d, n, m)
 
 // All ones where true.
@@ -27,7 +27,7 @@
 #define CMHS(d, n, m)  OP3(0x6ea03c00, d, n, m)
 #define CMEQ(d, n, m)  OP3(0x6ea08c00, d, n, m)
 
-// BIC is n and not m; BIT takes from n where m has ones.
+// BIC is n and not m; BIT copies the bits of n for which m is 1.
 #define BIC(d, n, m) OP3(0x4e601c00, d, n, m)
 #define BIT(d, n, m) OP3(0x6ea01c00, d, n, m)
 
@@ -35,12 +35,12 @@
 #define UMAX(d, n, m) OP3(0x6ea06400, d, n, m)
 #define UMAXV(d, n)   OP2(0x6eb0a800, d, n)
 
-// The lower and the upper two of n as float64, and their sum.
+// The lower and the upper two values of n as float64, and their sum.
 #define FCVTL(d, n)    OP2(0x0e617800, d, n)
 #define FCVTL2(d, n)   OP2(0x4e617800, d, n)
 #define FADD2(d, n, m) OP3(0x4e60d400, d, n, m)
 
-// The lower and the upper four bfloat16 of n as float32, and the upper halves of n.
+// The lower and the upper four bfloat16 of n as float32, and the upper halves of n's values.
 #define SHLL(d, n)  OP2(0x2e613800, d, n)
 #define SHLL2(d, n) OP2(0x6e613800, d, n)
 #define SHRN(d, n)  OP2(0x0f108400, d, n)
@@ -49,7 +49,8 @@
 
 #define FMAX(d, n, m)   OP3(0x4e20f400, d, n, m)
 #define FMIN(d, n, m)   OP3(0x4ea0f400, d, n, m)
-// To the nearest integer, ties to even; back; and narrow: int32 to int16 in the lower and the upper half, int16 to int8.
+// Conversions: to the nearest integer, ties to even; back; int32 to int16 in the lower and the upper half; int16 to
+// int8.
 #define FCVTNS(d, n) OP2(0x4e21a800, d, n)
 #define SCVTF(d, n)  OP2(0x4e21d800, d, n)
 #define XTN(d, n)    OP2(0x0e612800, d, n)
@@ -57,7 +58,7 @@
 #define XTNB(d, n)   OP2(0x0e212800, d, n)
 #define XTNB2(d, n)  OP2(0x4e212800, d, n)
 
-// Wider: the lower or upper half of int8 to int16, and of int16 to int32.
+// Conversions of the lower or upper half: int8 to int16, and int16 to int32.
 #define SXTLB(d, n)  OP2(0x0f08a400, d, n)
 #define SXTLB2(d, n) OP2(0x4f08a400, d, n)
 #define SXTL(d, n)   OP2(0x0f10a400, d, n)
@@ -88,7 +89,8 @@
 	CONST(0x3f800000, R, V28) \ // 1
 	CONST(127, R, V29)
 
-// EXP makes of the values in V(y) their exponentials, as exp in norm.go does: nothing is fused. V0, V1 and V15 are scratch.
+// EXP replaces the values in V(y) by their exponentials, like exp in norm.go; V0, V1 and V15 are scratch. Nothing is
+// fused.
 #define EXP(y) \
 	FMAX(y, y, 16)  \
 	FMIN(y, y, 17)  \

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// LayerNorm writes y = (x − mean)·inv·gain + bias for each of the rows of X and Y, which are len(gain) wide, and to
-// stats two values a row: mean, and inv = 1/√(variance + eps) (Ba, Kiros and Hinton, arXiv 1607.06450). Sums are of
-// eight terms in float32, and of these in float64. Y may be X.
+// LayerNorm writes y = (x − mean)·inv·gain + bias for each of the rows of X and Y, which have len(gain) values. It
+// writes two values a row to stats: mean, and inv = 1/√(variance + eps) (Ba, Kiros and Hinton, arXiv 1607.06450). Sums
+// of eight terms are float32; these are summed in float64. Y may be X.
 func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []float32, ldy int, stats []float32) {
 	n := len(gain)
 	checkLength("bias of LayerNorm", len(bias), n)
@@ -19,8 +19,8 @@ func LayerNorm(rows int, eps float64, x []float32, ldx int, gain, bias, y []floa
 		past: n%16 == 0 && past(x, y, n, ldy)})
 }
 
-// LayerNormGrad adds the gradients of LayerNorm, given X and stats as it left them and the gradient dY: to dX, unless
-// that is nil, to dgain and to dbias. Columns are summed in float64, sixteen rows at a time, and rounded once.
+// LayerNormGrad adds the gradients of LayerNorm to dX, unless it is nil, to dgain and to dbias. Its inputs are X,
+// LayerNorm's stats and the gradient dY. Columns are summed in float64, sixteen rows at a time, and rounded once.
 func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, lddy int, dx []float32, lddx int,
 	dgain, dbias []float32) {
 	n := len(gain)
@@ -36,14 +36,14 @@ func LayerNormGrad(rows int, x []float32, ldx int, stats, gain, dy []float32, ld
 		dgain: dgain, bias: dbias})
 }
 
-// normRows is how many rows a part has, and normBlock how many are gone through by rows and then by columns: the bits
-// of the sums of columns must not depend on the number of workers.
+// normRows is the number of rows of a part. normBlock is how many rows are processed first by rows and then by columns.
+// They are constants because bits of the sums by column must not depend on the number of workers.
 const (
 	normRows  = 1024
 	normBlock = 16
 )
 
-// norm is a call: forward, or, where dgain is not nil, backward.
+// norm is a call: forward or, if dgain is not nil, backward.
 type norm struct {
 	rows           int
 	eps            float64
@@ -53,7 +53,7 @@ type norm struct {
 	dgain          []float32
 	stats          []float32
 	past           bool      // whether Y is written past the caches
-	sums           []float64 // of each part backward: columns of dgain, then of dbias
+	sums           []float64 // by part, backward: columns of dgain, then of dbias
 }
 
 var normCalls = sync.Pool{New: func() any { return new(norm) }}
@@ -80,7 +80,7 @@ func norms(g norm) {
 	normCalls.Put(c)
 }
 
-// add adds the parts' sums of columns to the gradients of gain and bias.
+// add adds the parts' sums by column to the gradients of gain and bias.
 func (c *norm) add() {
 	n := len(c.gain)
 	total := c.sums[:2*n]
@@ -107,7 +107,7 @@ func (c *norm) run(part int) {
 			writes(out)
 			mean := float32(total / float64(n))
 			squares := active.sumSquares(x, mean)
-			if i+1 < hi { // now: the processor has something to do until the squares are added up
+			if i+1 < hi { // now, so that the processor is busy while the squares are summed
 				reads(row(i + 1))
 				total = active.sum(row(i + 1))
 			}
@@ -129,7 +129,7 @@ func (c *norm) run(part int) {
 	}
 }
 
-// backward adds to the rows [lo, hi) of dX.
+// backward adds gradients to the rows [lo, hi) of dX.
 func (c *norm) backward(lo, hi int) {
 	n := len(c.gain)
 	for i := lo; i < hi; i++ {
@@ -147,16 +147,15 @@ func (c *norm) backward(lo, hi int) {
 	}
 }
 
-// Max returns the greatest of x, −Inf where it is empty. NaN is never the greatest.
+// Max returns the greatest of x, ignoring NaN, or −Inf if x is empty.
 func Max(x []float32) float32 {
 	reads(x)
 	return active.max(x)
 }
 
-// ExpSum writes exp(x − shift) to y, within 2 units in the last place, and returns its sum: with shift = Max(x), a
-// softmax but for the division. Below −87.6 the exponential is 0, above 88.3 infinite. The sum is of eight
-// terms in float32, and of these in float64.
-// y may be x.
+// ExpSum writes exp(x − shift) to y, within 2 units in the last place, and returns the sum: with shift = Max(x), it is
+// a softmax without the division. Below −87.6 the exponential is 0, above 88.3 infinite. Sums of eight terms are
+// float32; these are summed in float64. y may be x.
 func ExpSum(shift float32, x, y []float32) float64 {
 	checkLength("y of ExpSum", len(y), len(x))
 	reads(x)
@@ -164,12 +163,12 @@ func ExpSum(shift float32, x, y []float32) float64 {
 	return active.expSum(shift, x, y)
 }
 
-// The sums below are taken in sixteen lanes of float32, column c in lane c modulo 16, over sumColumns columns; what
-// these add up to, folded in the order in which vectors do it, is float64.
+// Sixteen lanes of float32 compute the sums below, column c in lane c modulo 16, over sumColumns columns. Their total,
+// added in the order of vector instructions, is float64.
 
 type lanes [16]float32
 
-// sumColumns is eight terms a lane: what they lose is below a rounding of the result.
+// sumColumns is eight terms a lane: their rounding error is below the result's.
 const sumColumns = 128
 
 func (l *lanes) fold() float64 {
@@ -286,8 +285,8 @@ func (l *lanes) expSum(shift float32, x, y []float32) {
 	}
 }
 
-// exp is 2ᵏ·eʳ with |r| ≤ ln 2/2 and eʳ by a polynomial, coefficients of Moshier's Cephes library (expf). No product is
-// fused with a sum, so that every set gives the same bits.
+// exp is 2ᵏ·eʳ with |r| ≤ ln 2/2. eʳ is a polynomial with coefficients from Moshier's Cephes library (expf). No product
+// is fused with a sum, so that every set gives the same bits.
 func exp(t float32) float32 {
 	if t < -88 {
 		t = -88
@@ -295,7 +294,7 @@ func exp(t float32) float32 {
 	if t > 89 {
 		t = 89
 	}
-	const round = 3 << 22 // added and taken away, it rounds to an integer
+	const round = 3 << 22 // added and subtracted, it rounds to an integer
 	k := float32(float32(float32(t*1.44269504088896341)+round) - round)
 	r := float32(t-float32(k*0.693359375)) - float32(k*-2.12194440e-4)
 	p := float32(1.9875691500e-4*r) + 1.3981999507e-3

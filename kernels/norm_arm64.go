@@ -29,7 +29,7 @@ func max4NEON(x []float32, top *[4]float32)
 //go:noescape
 func expSum16NEON(shift float32, x, y []float32, l *lanes)
 
-// What is left of a row after sixteens, or fours, is done in Go, which rounds in the same way.
+// The rest of a row, after multiples of sixteen or four, is computed in Go, which rounds in the same way.
 
 func sumNEON(x []float32) (sum float64) {
 	for part := range slices.Chunk(x, sumColumns) {

@@ -3,11 +3,11 @@
 #include "textflag.h"
 #include "exp_amd64.h"
 
-// Rows of LayerNorm and softmax: vectors of 8, the last one under a mask. Sums are taken in sixteen lanes of float32 over
-// 128 columns, and of these in float64, in the order of plain Go; nothing is fused.
-// What rows further on read is fetched ahead: a row is gone through several times, and memory would rest meanwhile.
+// Rows of LayerNorm and softmax: vectors of 8, the last one under a mask. Sixteen lanes of float32 sum 128
+// columns, and float64 sums these, in the order of plain Go. No multiply-add is fused. Later rows are prefetched: a
+// row is read several times, and memory would be idle meanwhile.
 
-// Eight ones and eight zeros: the mask of n values begins 8-n in.
+// Eight ones and eight zeros: the mask of n values begins at element 8-n.
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
 DATA masks<>+16(SB)/8, $-1
@@ -18,7 +18,7 @@ DATA masks<>+48(SB)/8, $0
 DATA masks<>+56(SB)/8, $0
 GLOBL masks<>(SB), RODATA|NOPTR, $64
 
-// MASK makes Y15 the mask of the next CX values, or of eight; R13 points at masks, R15 is 0.
+// MASK makes Y15 the mask of the next min(CX, 8) values; R13 points at masks, R15 is 0.
 #define MASK \
 	MOVQ    $8, AX            \
 	SUBQ    CX, AX            \
@@ -465,7 +465,7 @@ each:
 	TESTQ CX, CX
 	JLE  done
 	MASK
-	VMASKMOVPS (SI), Y15, Y1 // NaN is the first operand of the maximum: it is not taken
+	VMASKMOVPS (SI), Y15, Y1 // a NaN here is ignored: it is the first operand of the maximum
 	VMAXPS Y0, Y1, Y1
 	VBLENDVPS Y15, Y1, Y0, Y0
 	ADDQ $32, SI

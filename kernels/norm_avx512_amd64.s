@@ -3,11 +3,11 @@
 #include "textflag.h"
 #include "exp_avx512_amd64.h"
 
-// Rows of LayerNorm and softmax: vectors of 16, the last one under a mask. Sums are taken in sixteen lanes of float32 over
-// 128 columns, and of these in float64, in the order of plain Go; nothing is fused.
-// What rows further on read is fetched ahead: a row is gone through several times, and memory would rest meanwhile.
+// Rows of LayerNorm and softmax: vectors of 16, the last one under a mask. Sixteen lanes of float32 sum 128
+// columns, and float64 sums these, in the order of plain Go. No multiply-add is fused. Later rows are prefetched: a
+// row is read several times, and memory would be idle meanwhile.
 
-// MASK makes K1 the mask of the last CX < 16 values, and K2 that of those past eight; ALL makes them those of sixteen.
+// MASK makes K1 the mask of the last CX < 16 values, and K2 of those after eight; ALL sets both for 16 values.
 #define MASK \
 	MOVL     $1, AX     \
 	SHLL     CX, AX     \
@@ -523,7 +523,7 @@ each:
 	JLT  tail
 
 next:
-	VMOVUPS.Z (SI), K1, Z1 // NaN is the first operand of the maximum: it is not taken
+	VMOVUPS.Z (SI), K1, Z1 // a NaN here is ignored: it is the first operand of the maximum
 	VMAXPS Z0, Z1, K1, Z0
 	ADDQ $64, SI
 	SUBQ $16, CX

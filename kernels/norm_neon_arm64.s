@@ -1,8 +1,8 @@
 #include "textflag.h"
 #include "neon_arm64.h"
 
-// Rows of LayerNorm and softmax: sums are taken in sixteen lanes of float32, four to a register; nothing is fused. The
-// sums take a multiple of sixteen values, the others one of four; what is left is done in Go.
+// Rows of LayerNorm and softmax. Sums have sixteen lanes of float32, four in a register; no multiply-add is fused. Sums
+// process a multiple of sixteen values, the other functions a multiple of four; Go processes the rest.
 
 #define LANES(R) \
 	FLDPQ (R), (F16, F17)   \

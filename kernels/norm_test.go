@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestExp holds that the exponential is within 2 units in the last place, and where it ends.
+// TestExp checks that the exponential is within 2 units in the last place, and its limits.
 func TestExp(t *testing.T) {
 	for i := range 2_000_000 {
 		if raceEnabled && i%50 != 0 {
@@ -41,7 +41,7 @@ func TestExp(t *testing.T) {
 	})
 }
 
-// TestELU holds that exp(x) − 1 is within 4 units in the last place, and where it ends.
+// TestELU checks that exp(x) − 1 is within 4 units in the last place, and its limits.
 func TestELU(t *testing.T) {
 	each(t, func(t *testing.T) {
 		var x []float32
@@ -64,7 +64,7 @@ func TestELU(t *testing.T) {
 	})
 }
 
-// TestRows holds that rows of LayerNorm and softmax have the bits of plain Go on every set.
+// TestRows checks that LayerNorm and softmax have the bits of plain Go on every set.
 func TestRows(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for i, n := range lengths() {
@@ -140,7 +140,7 @@ func float64s(x []float32) []float64 {
 	return y
 }
 
-// TestLayerNorm compares with float64, and the gradients with differences of it.
+// TestLayerNorm compares results with float64, and the gradients with finite differences.
 func TestLayerNorm(t *testing.T) {
 	const eps = 1e-5
 	each(t, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestLayerNorm(t *testing.T) {
 			}
 			for i := range rows {
 				want, mean, inv := normTruth(x64[i*ld:][:n], g64, b64, eps)
-				if n > 1 { // of one value the variance is 0
+				if n > 1 { // the variance of one value is 0
 					near("mean", stats[2*i], mean)
 					near("inv", stats[2*i+1], inv)
 				}
@@ -210,8 +210,7 @@ func TestLayerNorm(t *testing.T) {
 	})
 }
 
-// TestPast holds that what LayerNorm and dropout write past the caches is the same, and that nothing beside it is
-// touched.
+// TestPast checks that LayerNorm and dropout write the same values past the caches, and nothing next to the output.
 func TestPast(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if active.fence == nil {
@@ -261,7 +260,7 @@ func TestPast(t *testing.T) {
 	panics(t, "begins with row -1", func() { Dropout(make([]uint64, 3), 0.5, -1, 4, x, 4, x, 4, false) })
 }
 
-// TestLayerNormWorkers holds that bits do not depend on the workers, where they help, nor on dX being wanted.
+// TestLayerNormWorkers checks that bits depend neither on the workers, including helpers, nor on whether dX is wanted.
 func TestLayerNormWorkers(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows, n = 2503, 130

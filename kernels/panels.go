@@ -8,30 +8,30 @@ import (
 	"unsafe"
 )
 
-// Where rows of S pick many of the rows of X, as sparse features pick those of weights, Y = S·X takes the rows of X
-// some at a time, a panel, from a copy in L1, by panelRows rows of S, whose rows of Y stay in L2. The order of a sum
-// stays.
+// If rows of S have many columns, as with sparse features times weights, Y = S·X processes a panel of rows of X at a
+// time. The panel is copied to L1 and used by panelRows rows of S, whose rows of Y stay in L2. The order of a sum is
+// unchanged.
 const (
-	panelCols = 128 // columns of X at most, whose sums are in registers
-	panelTall = 96  // rows of X: as many as leave room in L1 for what else passes
+	panelCols = 128 // columns of X at most; their sums are in registers
+	panelTall = 96  // rows of X, which leave space in L1 for the rest
 	panelRows = 512
-	// of a row within a panel, on average: fewer do not repay that its row of Y is read and written once more
+	// edges of a row within a panel, on average: with fewer, reading and writing its row of Y once more takes too long
 	panelEdges = 6
 )
 
-// panels is a kernel and how many columns it sums.
+// panels is a kernel and the number of columns that it sums.
 type panels struct {
 	run  panelAsm
 	cols int
 }
 
-// A panelAsm sums the columns of a panel, of rows of Y, over the edges from at[i] on, before ends[i], while their
-// columns are among tall ones from first on, of which X has the rows. It moves at[i] to where it stopped, and fetches
-// what begins at at[i+4].
+// A panelAsm processes the columns of a panel. For each of `rows` rows of Y it sums edges from at[i] on, before
+// ends[i], as long as their columns are in [first, first+tall); x has these rows of X. It sets at[i] to where it
+// stopped, and prefetches the edge at at[i+4].
 type panelAsm func(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int,
 	y unsafe.Pointer, ldy int, acc bool)
 
-// SpMMPanels is SpMM where the columns of each row of S ascend, and S has values.
+// SpMMPanels is SpMM for an S whose columns ascend in each row and that has values.
 func SpMMPanels(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx int, y []float32, ldy int,
 	acc bool) {
 	c := panelCalls.Get().(*panelCall)
@@ -60,7 +60,7 @@ func SpMMPanels(rowPtr []int64, col []int32, val []float32, n int, x []float32, 
 	panelCalls.Put(c)
 }
 
-// panels reports whether panels take less time.
+// panels reports whether panels are faster.
 func (s *csr) panels(values int) bool {
 	edges, rows := s.rowPtr[s.rows()]-s.rowPtr[0], int64(s.rows())
 	return active.panel.run != nil && values >= len(s.col) && s.n > 0 && s.n%active.panel.cols == 0 &&
@@ -69,13 +69,13 @@ func (s *csr) panels(values int) bool {
 
 type panelCall struct {
 	spmm
-	piece  int          // rows of Y of a part
+	piece  int          // rows of Y in a part
 	astray atomic.Int64 // 1 + a row whose columns do not ascend
 }
 
-// panelStrip is what one part works in.
+// panelStrip is the memory of one part.
 type panelStrip struct {
-	x  [panelTall * panelCols]float32 // first, and so not across lines of the caches
+	x  [panelTall * panelCols]float32 // the first field, so that it is aligned to cache lines
 	at [panelRows + 4]int64
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSpMMPanels: to the bit what SpMM computes, of rows with no column, few and all of them, alone and added, on one
-// core and three; and that panels are used where rows are full enough and panels' columns wide.
+// TestSpMMPanels checks that the bits are SpMM's for rows with no column, few and all of them, overwritten and added,
+// on one core and three. Panels must be used if rows have enough edges and the panels' columns are wide enough.
 func TestSpMMPanels(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows = 2*panelRows + 37

@@ -2,12 +2,12 @@ package kernels
 
 import "sync"
 
-// Work is cut into parts that write disjoint outputs and may be done in any order, at the same time.
+// Work is cut into parts that write disjoint outputs and may run in any order, at the same time.
 type Work interface{ Run(part int) }
 
-// Parallel runs all parts of w, on the calling goroutine and the helpers of the kernels' own pool, and returns when
-// they are done: for loops over rows that are no kernel. A part should be worth some tens of microseconds. How the work
-// is cut must not decide a result, for the number of cores does not. w should be a pointer: then nothing is allocated.
+// Parallel runs all parts of w on the calling goroutine and the helpers of the kernels' pool, and returns when they are
+// done. It is for loops over rows outside of this package. A part should take some tens of microseconds. The cut into
+// parts must not affect results, since it depends on the number of cores. If w is a pointer, nothing is allocated.
 func Parallel(w Work, parts int) {
 	if parts <= 0 {
 		return

@@ -9,7 +9,7 @@ type counter struct{ done []atomic.Int32 }
 
 func (c *counter) Run(part int) { c.done[part].Add(1) }
 
-// TestParallel: every part is done once, whatever their number, and no call allocates.
+// TestParallel: every part runs once, for any number of parts, and no call allocates.
 func TestParallel(t *testing.T) {
 	for _, parts := range []int{0, 1, 2, 3, 100} {
 		c := &counter{make([]atomic.Int32, parts)}

@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// linger is how long a helper without work looks for more before it ends. Waking a thread costs about 100 µs, so a
-// helper that stayed is worth that much of a core; and as it then ends, none outlives the work by more.
+// linger is how long an idle helper looks for work before it ends. Waking a thread costs about 100 µs, so waiting that
+// long costs no more than it may save. It also bounds how long a helper outlives the work.
 const linger = 100 * time.Microsecond
 
 // work is what a call is cut into: parts that write disjoint outputs, in any order.
 type work interface{ run(part int) }
 
-// job is a call whose parts are up for the taking.
+// job is a call with parts that have not been taken.
 type job struct {
 	work   work
-	parts  int32        // guarded by pool.mu; 0: not to be joined
-	next   atomic.Int32 // the first part not yet taken
-	inside atomic.Int32 // helpers at work; grows only under pool.mu while parts > 0
+	parts  int32        // guarded by pool.mu (0 = cannot be joined)
+	next   atomic.Int32 // the first part that has not been taken
+	inside atomic.Int32 // helpers at work; it grows only under pool.mu while parts > 0
 	taken  bool         // guarded by pool.mu
 }
 
-// pool shares the parts of a call among its caller and helper goroutines, of which there are at most GOMAXPROCS−1.
-// The caller always works too, and takes all the parts where no helper comes: nothing ever waits for the pool.
+// pool shares the parts of a call among its caller and at most GOMAXPROCS−1 helper goroutines. The caller always works
+// too, and runs all the parts if no helper comes: nothing ever waits for the pool.
 type pool struct {
 	mu    sync.Mutex
-	jobs  [8]job       // calls at the same time; a ninth runs alone
+	jobs  [8]job       // calls at the same time; a ninth call gets no helpers
 	live  int          // helpers
 	idle  int          // helpers that look for work
-	posts atomic.Int64 // jobs ever posted: what an idle helper watches
+	posts atomic.Int64 // number of jobs posted so far: an idle helper watches it
 }
 
 var shared pool
@@ -70,7 +70,7 @@ func (p *pool) post(w work, parts, helpers int) *job {
 	return nil
 }
 
-// retire closes j to helpers and waits for those inside, each of which has one part to finish at most.
+// retire closes j to helpers and waits for its helpers, each of which has at most one part to finish.
 func (p *pool) retire(j *job) {
 	p.mu.Lock()
 	j.parts = 0
@@ -95,7 +95,7 @@ func (j *job) drain(parts int32) {
 	}
 }
 
-// help joins one job after another until there has been none for a while.
+// help joins one job after another until there is none for a while.
 func (p *pool) help() {
 	for {
 		p.mu.Lock()
@@ -123,7 +123,7 @@ func (p *pool) help() {
 	}
 }
 
-// join picks a job that has parts left. The caller holds p.mu.
+// join picks a job with parts left. The caller has locked p.mu.
 func (p *pool) join() (*job, int32) {
 	for i := range p.jobs {
 		if j := &p.jobs[i]; j.next.Load() < j.parts {
@@ -134,13 +134,12 @@ func (p *pool) join() (*job, int32) {
 	return nil, 0
 }
 
-// mostYields bounds how often a helper looks for more: time stands still in a bubble of package synctest while any of
-// its goroutines runs, and the helper is one of them if a test in a bubble posted its job. Outside, linger is over long
-// before.
+// mostYields bounds how often a helper looks for work. In a bubble of package synctest, time does not advance while any
+// of its goroutines runs, and helpers started by a test in a bubble are among them. Outside, linger ends long before.
 const mostYields = 1 << 14
 
-// await reports whether a job was posted since seen before linger is over. It yields, so that whatever else can run
-// (the network first of all) does.
+// await reports whether a job is posted after `seen` within linger. It yields, so that other goroutines can run (the
+// network first of all).
 func (p *pool) await(seen int64) bool {
 	start := time.Now()
 	for range mostYields {

@@ -19,12 +19,12 @@ type tally struct {
 
 func (w *tally) run(part int) { w.done[part].Add(1) }
 
-// TestPool holds that every part runs once, however many calls come at the same time, and that helpers end.
+// TestPool checks that every part runs once, with any number of calls at the same time, and that helpers end.
 func TestPool(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	var p pool
 	var wg sync.WaitGroup
-	for caller := range 20 { // more than the pool has jobs
+	for caller := range 20 { // more calls than the pool's jobs
 		wg.Go(func() {
 			for round := range 50 {
 				w := &tally{make([]atomic.Int32, 1+(caller+round)%9)}
@@ -56,7 +56,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// TestWorkers holds that results have the same bits for any number of workers and any rows beside a row.
+// TestWorkers checks that results have the same bits for any number of workers and any other rows.
 func TestWorkers(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const m, n, k = 331, 75, 300
@@ -97,7 +97,7 @@ func TestWorkers(t *testing.T) {
 	})
 }
 
-// TestSets holds that AVX2, AVX-512 and NEON agree to the bit where the package says so.
+// TestSets checks that AVX2, AVX-512 and NEON agree to the bit where the package documents it.
 func TestSets(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if Name() == "generic" {

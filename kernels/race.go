@@ -9,7 +9,7 @@ import (
 
 const raceEnabled = true
 
-// reads and writes tell the race detector what assembly, which it cannot see, is about to touch.
+// reads and writes inform the race detector what assembly is about to read and write, which it cannot see.
 
 func reads[T any](x []T) {
 	if len(x) > 0 {

@@ -2,8 +2,8 @@ package kernels
 
 import "unsafe"
 
-// Room returns n zeros. For megabytes it requests large pages from the system: rows that are
-// gathered from all over small ones miss the processor's list of pages as well as its caches.
+// Room returns n zeros. For megabytes it requests large pages from the system: rows gathered from all over small pages
+// miss the TLB as well as the caches.
 func Room(n int) []float32 {
 	x := make([]float32, n)
 	if bytes := 4 * uintptr(n); bytes >= largePage {
@@ -12,5 +12,5 @@ func Room(n int) []float32 {
 	return x
 }
 
-// largePage is the bytes of a large page.
+// largePage is the size of a large page in bytes.
 const largePage = 2 << 20

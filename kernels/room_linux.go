@@ -2,9 +2,9 @@ package kernels
 
 import "syscall"
 
-// adviseLarge asks for the large pages that lie wholly in so many bytes from p, so that no more memory is in use than
-// was asked for. What has been touched before is changed by the system in its own time, if ever; where it gives none,
-// nothing is lost.
+// adviseLarge requests large pages for those that are completely within `bytes` bytes from p, so that no more memory is
+// used than was requested. The system may later move memory that was used before. If it gives no large pages, nothing
+// is lost.
 func adviseLarge(p, bytes uintptr) {
 	from := (p + largePage - 1) &^ (largePage - 1)
 	to := (p + bytes) &^ (largePage - 1)

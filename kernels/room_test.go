@@ -2,7 +2,7 @@ package kernels
 
 import "testing"
 
-// TestRoom: whatever the system says, there are as many zeros as were asked for, and they can be written.
+// TestRoom: Room returns n writable zeros, whether or not the system gives large pages.
 func TestRoom(t *testing.T) {
 	for _, n := range []int{0, 1, 1000, 1 << 19, 3<<19 + 7} {
 		testRoom(t, n, Room(n))

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// GatherRows copies row index[i] of src to row i of dst, for all i; rows are n values long.
+// GatherRows copies row index[i] of src to row i of dst, for all i; rows have n values.
 func GatherRows(n int, index []int32, src []float32, lds int, dst []float32, ldd int) {
 	checkMatrix("dst of GatherRows", len(index), n, ldd, dst)
 	if n == 0 || len(index) == 0 {
@@ -38,10 +38,10 @@ func GatherRows(n int, index []int32, src []float32, lds int, dst []float32, ldd
 	gatherCalls.Put(g)
 }
 
-// aloneRows is how many values a row operation moves without help: some 50 µs.
+// aloneRows is how many values a row operation moves without helpers: some 50 µs.
 const aloneRows = 1 << 18
 
-// some runs the parts of work on that many values, alone where they are few.
+// some runs the parts of work on `values` values, without helpers if they are few.
 func (p *pool) some(w work, parts, values int) {
 	if values >= aloneRows {
 		p.do(w, parts)
@@ -75,7 +75,8 @@ func (g *gather) run(part int) {
 	}
 }
 
-// AddBias adds b, unless it is nil, to each of so many rows of n values, and where relu makes 0 of what is below.
+// AddBias adds b, unless it is nil, to each of `rows` rows of n values and, if relu is set, replaces negative values by
+// 0.
 func AddBias(rows, n int, y []float32, ldy int, b []float32, relu bool) {
 	checkMatrix("Y of AddBias", rows, n, ldy, y)
 	if b != nil {
@@ -93,8 +94,8 @@ func AddBias(rows, n int, y []float32, ldy int, b []float32, relu bool) {
 	}
 }
 
-// SumColumns computes dst[j] = Σᵢ X[i,j], or adds that to dst where acc: a bias's gradient. X has rows of len(dst)
-// values. Sums are kept in float64 and rounded once.
+// SumColumns computes dst[j] = Σᵢ X[i,j], or adds the sum to dst if acc is set: a bias's gradient. X has rows of
+// len(dst) values. Sums are float64 and rounded once.
 func SumColumns(rows int, x []float32, ldx int, dst []float32, acc bool) {
 	checkMatrix("X of SumColumns", rows, len(dst), ldx, x)
 	if len(dst) == 0 {
@@ -103,7 +104,7 @@ func SumColumns(rows int, x []float32, ldx int, dst []float32, acc bool) {
 	c := columnsCalls.Get().(*columns)
 	*c = columns{rows, x, ldx, dst, acc, blockN}
 	if rows*len(dst) >= aloneRows {
-		// Pieces are whole cache lines: a narrow matrix is the memory's work, not the processor's.
+		// Pieces are whole cache lines: a narrow matrix is bound by memory, not by the processor.
 		c.piece = min(blockN, max(64, (len(dst)/runtime.GOMAXPROCS(0)+63)&^63))
 	}
 	shared.do(c, (len(dst)+c.piece-1)/c.piece)
@@ -117,7 +118,7 @@ type columns struct {
 	ldx   int
 	dst   []float32
 	acc   bool
-	piece int // columns
+	piece int // columns of a piece
 }
 
 var columnsCalls = sync.Pool{New: func() any { return new(columns) }}

@@ -151,7 +151,7 @@ func tileAVX2(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Point
 	}
 }
 
-// heightAVX512 covers what is left with the fewest rows in vain.
+// heightAVX512 returns the height that covers the remaining rows with the fewest surplus rows.
 func heightAVX512(left int) int {
 	if left <= 8 || left == 15 || left == 16 {
 		return 8

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// usable returns the sets that this processor supports, the slowest first. All that Go runs on have NEON.
+// usable returns the sets that this processor supports, the slowest first. Go requires NEON on arm64.
 func usable() []*set { return []*set{generic, neon} }
 
 var neon = &set{
@@ -63,7 +63,7 @@ var neon = &set{
 	spmax: spmaxNEON,
 }
 
-// tileNEON computes what is not a full tile beside C.
+// tileNEON computes a partial tile in other memory and copies it to C.
 func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Pointer, _ int, c unsafe.Pointer, ldc, _ int,
 	acc bool) {
 	if rows == 8 && cols == 8 {
@@ -79,7 +79,7 @@ func tileNEON(_, rows, cols, k int, a unsafe.Pointer, rs, cs int, b unsafe.Point
 	e.put(rows, cols, out, ldc)
 }
 
-// edge stands for a tile of C that is not full.
+// edge is the memory for a partial tile of C.
 type edge [8][8]float32
 
 func (e *edge) get(rows, cols int, c []float32, ldc int) {
@@ -102,7 +102,7 @@ func fullTileNEON(k int, a unsafe.Pointer, rs, cs int, b, c unsafe.Pointer, ldc 
 	}
 }
 
-// spmmNEON goes through the edges once for every 64 columns, and again for each part of what is left.
+// spmmNEON processes the edges once for every 64 columns, and again for each part of the remaining columns.
 func spmmNEON(s *spmm, lo, hi int) {
 	for j := 0; j < s.n; {
 		switch left := s.n - j; {
@@ -120,7 +120,7 @@ func spmmNEON(s *spmm, lo, hi int) {
 	}
 }
 
-// The loops take fours in assembly and the last values in Go, which rounds in the same way.
+// The loops process fours in assembly and the last values in Go, which rounds in the same way.
 
 func axpyNEON(a float32, x, y []float32) {
 	n := len(x) &^ 3

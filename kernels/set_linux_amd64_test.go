@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSetsOfProcessor holds that what the system says the processor has is usable, lest tests leave it out unnoticed.
+// TestSetsOfProcessor checks that every set that Linux lists for the processor is usable, so that tests do not silently
+// skip it.
 func TestSetsOfProcessor(t *testing.T) {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -42,8 +43,8 @@ func TestSetsOfProcessor(t *testing.T) {
 	}
 }
 
-// TestTilesOfProcessor holds that AMX is in use where the processor has it, lest tests of GemmNNBF16 leave it out
-// unnoticed.
+// TestTilesOfProcessor checks that AMX is used if the processor has it, so that tests of GemmNNBF16 do not silently
+// skip it.
 func TestTilesOfProcessor(t *testing.T) {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"unsafe"
 )
 
-// CrossEntropy returns Σ w(y)·(ln Σ_c exp s_c − s_y) over the rows of S that have a class y ≥ 0,
-// and count = Σ w(y). S has rows of n scores, class one value a row, weight n values (nil: all 1).
-// The gradient of the sum, w(y)·(softmax(s) − onehot(y)) and 0 without a class, overwrites the rows
-// of G, unless that is nil. Sums are kept in float64, 1024 rows at a time.
+// CrossEntropy returns Σ w(y)·(ln Σ_c exp s_c − s_y) over the rows of S that have a class y ≥ 0, and count = Σ w(y). S
+// has rows of n scores, class one value a row, weight n values (nil = all 1). Unless G is nil, the gradient of the sum
+// overwrites its rows: w(y)·(softmax(s) − onehot(y)), or 0 without a class. Sums are float64, over 1024 rows at a time.
 func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []float32, g []float32,
 	ldg int) (loss, count float64) {
 	checkMatrix("S of CrossEntropy", rows, n, lds, s)
@@ -47,9 +46,9 @@ func CrossEntropy(rows, n int, s []float32, lds int, class []int32, weight []flo
 }
 
 const (
-	entropyRows = 1024 // of a part, whatever the number of workers
-	softmaxRows = 32   // of a call of set.softmax
-	softmaxCols = 64   // at most, of those rows
+	entropyRows = 1024 // rows of a part, for any number of workers
+	softmaxRows = 32   // rows of a call of set.softmax
+	softmaxCols = 64   // scores of these rows at most
 )
 
 type entropy struct {
@@ -58,7 +57,7 @@ type entropy struct {
 	lds, ldg int
 	class    []int32
 	weight   []float32
-	sums     [][2]float64 // of each part: loss and count
+	sums     [][2]float64 // by part: loss and count
 }
 
 var entropyCalls = sync.Pool{New: func() any { return new(entropy) }}
@@ -93,22 +92,21 @@ func (c *entropy) run(part int) {
 	entropyBlocks.Put(b)
 }
 
-// entropyBlock is what becomes of a few rows that have a class. set.softmax reads and writes it.
+// entropyBlock has inputs and outputs of set.softmax for a few rows that have a class.
 type entropyBlock struct {
-	// exponentials and scratch; first, and so not across lines of the caches
+	// exponentials and scratch; the first field, so that it is aligned to cache lines
 	room          [softmaxRows*softmaxCols + 16*16 + softmaxRows]float32
 	row           [softmaxRows]int
 	class         [softmaxRows]int32
 	w, top, score [softmaxRows]float32
-	sum           [softmaxRows]float64 // of the exponentials
-	loss, count   float64              // of all blocks so far
+	sum           [softmaxRows]float64 // of the row's exponentials
+	loss, count   float64              // over all blocks so far
 }
 
 var entropyBlocks = sync.Pool{New: func() any { return new(entropyBlock) }}
 
-// add computes the block's first rows and adds what they lose. Of sums whose rows weigh the same,
-// the logarithm is taken of their product, which 32 sums cannot drive out of range, each between 1
-// and 2³¹.
+// add computes the block's first rows and adds their losses. For rows of equal weight it takes one logarithm of the
+// product of their sums. 32 sums, each between 1 and 2³¹, cannot overflow a float64.
 func (b *entropyBlock) add(c *entropy, rows int) {
 	if c.n <= softmaxCols && active.softmax != nil {
 		b.softmaxes(c, rows)
@@ -131,10 +129,10 @@ func (b *entropyBlock) add(c *entropy, rows int) {
 	b.count += count
 }
 
-// softmaxes does what softmax does for each of the block's first rows.
+// softmaxes runs softmax for each of the block's first rows.
 func (b *entropyBlock) softmaxes(c *entropy, rows int) {
 	first := b.row[0]
-	for k := rows; k < softmaxRows; k++ { // set.softmax takes all: the first row again
+	for k := rows; k < softmaxRows; k++ { // set.softmax processes all rows: the others repeat the first
 		b.row[k], b.class[k], b.w[k] = first, b.class[0], b.w[0]
 	}
 	var g unsafe.Pointer
@@ -152,8 +150,8 @@ func (b *entropyBlock) softmaxes(c *entropy, rows int) {
 	active.softmax(b, c.n, unsafe.Pointer(&c.s[0]), c.lds, g, c.ldg)
 }
 
-// softmax finds the maximum of the block's row k, the score of its class and the sum of its
-// exponentials, and writes w·(softmax − onehot) to that of G, unless that is nil.
+// softmax computes the maximum of the block's row k, the score of its class and the sum of its exponentials. Unless G
+// is nil, it writes w·(softmax − onehot) to the row of G.
 func (b *entropyBlock) softmax(c *entropy, k int) {
 	s := c.s[b.row[k]*c.lds:][:c.n]
 	reads(s)

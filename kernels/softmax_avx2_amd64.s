@@ -3,13 +3,13 @@
 #include "textflag.h"
 #include "go_asm.h"
 
-// Softmax of a block of rows, times a weight each, less that weight at the class: vectors, the last one of a row under the mask.
-// Rows are gone through three times, in caches: for their maxima; for their exponentials, left in the block's room, and the
-// sums of these; and to scale them. In the room, the exponentials are followed by what is left in the lanes of sixteen rows, at
-// 8192, and by each row's factor, at 9216. What the lanes of sixteen rows come to is found at once, by turning them, while the next
-// sixteen are gone through.
+// Softmax of a block of rows, times a weight for each row, minus the weight at the class. The last vector of a row is
+// masked. Rows are processed three times, in the caches: for their maxima; for their exponentials, stored in the
+// block's room, and their sums; and to scale them. In the room, the exponentials are followed by the lanes of sixteen
+// rows, at byte 8192, and by each row's factor, at byte 9216. The lanes of sixteen rows are reduced at once, by a
+// transpose, while the next sixteen rows are processed.
 
-// Eight ones and eight zeros: the mask of n values begins 8-n in.
+// Eight ones and eight zeros: the mask of n values begins at element 8-n.
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
 DATA masks<>+16(SB)/8, $-1
@@ -32,7 +32,7 @@ TEXT ·softmaxAVX2(SB), NOSPLIT, $0-48
 	MOVQ n+8(FP), CX
 	DECQ CX
 	MOVQ CX, R12
-	SHRQ $3, R12 // full vectors of a row before its last
+	SHRQ $3, R12 // full vectors of a row before the last one
 	ANDQ $7, CX
 	INCQ CX
 	MASK
@@ -61,7 +61,7 @@ max0:
 
 maxfull:
 	VMOVUPS (SI), Y1
-	VMAXPS Y0, Y1, Y0 // NaN goes: it is the first operand
+	VMAXPS Y0, Y1, Y0 // NaN is dropped: it is the first operand
 	ADDQ $32, SI
 	ADDQ $32, DI
 	DECQ CX
@@ -70,7 +70,7 @@ maxfull:
 maxlast:
 	VMASKMOVPS (SI), Y5, Y1
 	VBLENDVPS Y5, Y1, Y4, Y1
-	VMAXPS Y0, Y1, Y0 // NaN goes: it is the first operand
+	VMAXPS Y0, Y1, Y0 // NaN is dropped: it is the first operand
 	VMOVUPS Y0, (R11)
 	ADDQ $32, R11
 	INCQ R9
@@ -164,7 +164,7 @@ maxturn:
 	LEAQ entropyBlock_room(R8), DI
 	XORQ R9, R9
 
-	// The next rows of X and Y are fetched: those that follow, if all have a class.
+	// Prefetch the next rows of X and Y, assuming that all rows have a class.
 	MOVQ entropyBlock_row(R8), BX
 	ADDQ $32, BX
 	MOVQ BX, DX

@@ -3,11 +3,11 @@
 #include "textflag.h"
 #include "go_asm.h"
 
-// Softmax of a block of rows, times a weight each, less that weight at the class: vectors, the last one of a row under the mask.
-// Rows are gone through three times, in caches: for their maxima; for their exponentials, left in the block's room, and the
-// sums of these; and to scale them. In the room, the exponentials are followed by what is left in the lanes of sixteen rows, at
-// 8192, and by each row's factor, at 9216. What the lanes of sixteen rows come to is found at once, by turning them, while the next
-// sixteen are gone through.
+// Softmax of a block of rows, times a weight for each row, minus the weight at the class. The last vector of a row is
+// masked. Rows are processed three times, in the caches: for their maxima; for their exponentials, stored in the
+// block's room, and their sums; and to scale them. In the room, the exponentials are followed by the lanes of sixteen
+// rows, at byte 8192, and by each row's factor, at byte 9216. The lanes of sixteen rows are reduced at once, by a
+// transpose, while the next sixteen rows are processed.
 
 // MASK makes K1 the mask of the last CX < 16 values.
 #define MASK \
@@ -21,7 +21,7 @@ TEXT ·softmaxAVX512(SB), NOSPLIT, $0-48
 	MOVQ n+8(FP), CX
 	DECQ CX
 	MOVQ CX, R12
-	SHRQ $4, R12 // full vectors of a row before its last
+	SHRQ $4, R12 // full vectors of a row before the last one
 	ANDQ $15, CX
 	INCQ CX
 	MASK
@@ -51,7 +51,7 @@ max1:
 	VMOVAPS Z4, Z0
 	VMOVAPS Z4, Z1
 	VMOVUPS (SI), K1, Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVUPS Z0, (R11)
 	ADDQ $64, R11
 	INCQ R9
@@ -68,10 +68,10 @@ max2:
 	VMOVSS X1, entropyBlock_score(R8)(R9*4)
 	VMOVAPS Z4, Z0
 	VMOVUPS (SI), Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVAPS Z4, Z1
 	VMOVUPS 64(SI), K1, Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVUPS Z0, (R11)
 	ADDQ $64, R11
 	INCQ R9
@@ -88,12 +88,12 @@ max3:
 	VMOVSS X1, entropyBlock_score(R8)(R9*4)
 	VMOVAPS Z4, Z0
 	VMOVUPS (SI), Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVUPS 64(SI), Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVAPS Z4, Z1
 	VMOVUPS 128(SI), K1, Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVUPS Z0, (R11)
 	ADDQ $64, R11
 	INCQ R9
@@ -110,14 +110,14 @@ max4:
 	VMOVSS X1, entropyBlock_score(R8)(R9*4)
 	VMOVAPS Z4, Z0
 	VMOVUPS (SI), Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVUPS 64(SI), Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVUPS 128(SI), Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVAPS Z4, Z1
 	VMOVUPS 192(SI), K1, Z1
-	VMAXPS Z0, Z1, Z0 // NaN goes: it is the first operand
+	VMAXPS Z0, Z1, Z0 // NaN is dropped: it is the first operand
 	VMOVUPS Z0, (R11)
 	ADDQ $64, R11
 	INCQ R9
@@ -204,7 +204,7 @@ maxturn:
 	LEAQ entropyBlock_room(R8), DI
 	XORQ R9, R9
 
-	// The next rows of X and Y are fetched: those that follow, if all have a class.
+	// Prefetch the next rows of X and Y, assuming that all rows have a class.
 	MOVQ entropyBlock_row(R8), BX
 	ADDQ $32, BX
 	MOVQ BX, DX

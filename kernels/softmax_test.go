@@ -8,8 +8,7 @@ import (
 	"unsafe"
 )
 
-// TestCrossEntropy compares with float64, and the bits with those of another number of workers and without the
-// gradient.
+// TestCrossEntropy compares results with float64, and the bits with another number of workers and without the gradient.
 func TestCrossEntropy(t *testing.T) {
 	each(t, func(t *testing.T) {
 		shapes := [][2]int{{0, 3}, {1, 1}, {7, 3}, {5, 16}, {9, 47}, {2500, 7}}
@@ -89,8 +88,8 @@ func TestCrossEntropy(t *testing.T) {
 	})
 }
 
-// TestCrossEntropyExtremes holds what comes of values that are not finite, or far apart, and that rows beside such rows
-// are as if alone.
+// TestCrossEntropyExtremes checks the results for values that are not finite, or far apart, and that such rows do not
+// affect other rows.
 func TestCrossEntropyExtremes(t *testing.T) {
 	each(t, func(t *testing.T) {
 		inf, nan := float32(math.Inf(1)), float32(math.NaN())
@@ -137,7 +136,7 @@ func TestCrossEntropyExtremes(t *testing.T) {
 	})
 }
 
-// softmaxTruth writes the softmax of s, in float64, to y: NaN where NaN or +Inf is in s, or nothing else than −Inf.
+// softmaxTruth writes the softmax of s, in float64, to y: NaN if s has NaN or +Inf, or only −Inf.
 func softmaxTruth(s, y []float32) {
 	top, sum := math.Inf(-1), 0.0
 	for _, v := range s {
@@ -151,8 +150,8 @@ func softmaxTruth(s, y []float32) {
 	}
 }
 
-// TestSoftmaxExp holds that the exponentials of blocks are within 2⁻²² + |x|·2⁻²⁸ of the true ones (float32 has x
-// within |x|·2⁻²⁴), 1 of 0, and 0 below −87.7.
+// TestSoftmaxExp checks that the exponentials of blocks are within 2⁻²² + |x|·2⁻²⁸ of the true ones (float32 has x
+// within |x|·2⁻²⁴), 1 for 0, and 0 below −87.7.
 func TestSoftmaxExp(t *testing.T) {
 	each(t, func(t *testing.T) {
 		if active.softmax == nil {
@@ -167,7 +166,7 @@ func TestSoftmaxExp(t *testing.T) {
 			for i := range x {
 				x[i] = -float32(at*len(x)+i) * (90.0 / 200 / softmaxRows / softmaxCols)
 				if i%softmaxCols == 0 {
-					x[i] = 0 // the greatest
+					x[i] = 0 // the maximum
 				}
 			}
 			active.softmax(&b, softmaxCols, unsafe.Pointer(&x[0]), softmaxCols, nil, 0)
@@ -186,7 +185,7 @@ func TestSoftmaxExp(t *testing.T) {
 	})
 }
 
-// aligned returns n values that begin at a line of the caches.
+// aligned returns n values that begin at a cache line.
 func aligned(n int) []float32 {
 	x := make([]float32, n+15)
 	for uintptr(unsafe.Pointer(&x[0]))%64 != 0 {

@@ -5,19 +5,19 @@ import (
 	"sync"
 )
 
-// splitK is a product Aᵀ·B of tall A and B, whose C is small, cut along k into slices: each value is read once, where a
-// share of C would read all of A or all of B. The shape alone decides the cuts, never the number of threads, and sums
-// are added in the order of k.
+// splitK is a product Aᵀ·B of tall A and B with a small C, cut into slices along k. Each value is read once, whereas
+// each rectangle of C would read all of A or all of B. Only the shape decides the cuts, not the number of threads, and
+// sums are added in the order of k.
 type splitK struct {
 	whole  gemm      // or its transpose, Cᵀ = Bᵀ·A
 	deep   int       // rows of a slice
-	pieces int       // rectangles of C a slice is cut into, where there are more threads than slices
+	pieces int       // rectangles of C that a slice is cut into if there are more threads than slices
 	sums   []float32 // C of each slice
 }
 
 var splitKCalls = sync.Pool{New: func() any { return new(splitK) }}
 
-// slices returns into how many k is cut.
+// slices returns the number of slices of k.
 func (g *gemm) slices() int {
 	const (
 		least = 2048 // rows of a slice

@@ -2,7 +2,7 @@ package kernels
 
 import "unsafe"
 
-// Maxima over edges: cols columns of the rows that the row pointers are of.
+// Maxima over edges, for cols columns of the rows that rowPtr describes.
 
 //go:noescape
 func spmax16NEON(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
@@ -12,8 +12,8 @@ func spmax16NEON(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Poin
 func spmax4NEON(rows int, rowPtr, col, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int, arg unsafe.Pointer,
 	lda, cols int)
 
-// spmaxNEON goes through the edges once for every 16 columns, again for every four of what is left, and does the last
-// ones in Go.
+// spmaxNEON processes the edges once for every 16 columns, again for every four of the remaining columns, and computes
+// the last ones in Go.
 func spmaxNEON(s *spmax, lo, hi int) {
 	if s.rowPtr[lo] == s.rowPtr[hi] {
 		return

@@ -1,8 +1,8 @@
 #include "textflag.h"
 
-// Rows of the maximum over edges, some columns at a time in registers: Y's values, and the columns of S that gave
-// them. R8 the column of the edge, CX the row's end; BX and R12 X and its stride, DI and R13 those of Y, R9 and R10
-// those of arg. An unordered comparison is false: NaN is never the greatest.
+// Maxima over edges by rows, some columns at a time in registers: Y's values, and the columns of S with the maxima. R8
+// points at the edge's column, CX at the row's end; BX and R12 are X and its stride, DI and R13 are Y's, R9 and R10
+// are arg's. An unordered comparison is false, so NaN is ignored.
 
 #define LOADARGS \
 	MOVQ rows+0(FP), DX    \

@@ -1,9 +1,9 @@
 #include "textflag.h"
 #include "neon_arm64.h"
 
-// Rows of the maximum over edges, sixteen or four columns at a time in registers: Y's values, and the columns of S that
-// gave them. R4 the column of the edge, R2 the row's end; R5 and R6 X and its stride, R7 and R8 those of Y, R9 and R10 those
-// of arg. An unordered comparison is false: NaN is never the greatest.
+// Maxima over edges by rows, sixteen or four columns at a time in registers: Y's values, and the columns of S with
+// the maxima. R4 points at the edge's column, R2 at the row's end; R5 and R6 are X and its stride, R7 and R8 are Y's,
+// R9 and R10 are arg's. An unordered comparison is false, so NaN is ignored.
 
 #define LOADARGS \
 	MOVD rows+0(FP), R0    \

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// SpMM computes Y = S·X, or Y += S·X where acc: S is a CSR of len(rowPtr)-1 rows with columns col
-// and values val (nil: all 1), X has rows of n values with stride ldx, Y with stride ldy. It serves
-// neighbour sums (S the adjacency) and sparse inputs (S the features, X the weights).
+// SpMM computes Y = S·X, or Y += S·X if acc is set. S is a CSR of len(rowPtr)-1 rows with columns col and values val
+// (nil = all 1); X has rows of n values with stride ldx, Y with stride ldy. It computes neighbour sums (S is the
+// adjacency, X the rows of nodes) and sparse inputs (S is the features, X the weights).
 func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx int, y []float32, ldy int, acc bool) {
 	if val != nil && len(val) < len(col) {
 		panic(fmt.Sprintf("kernels: SpMM has %d values for %d columns", len(val), len(col)))
@@ -35,10 +35,9 @@ func SpMM(rowPtr []int64, col []int32, val []float32, n int, x []float32, ldx in
 	spmmCalls.Put(s)
 }
 
-// SpMax computes Y = max over the columns of each row of S of the rows of X, element by element,
-// with arg the column that gave it (the first, where several tie). A row of S without columns
-// leaves its row of Y and arg as they were, so that blocks can be taken one after another: begin
-// with −Inf and −1. NaN is never the greatest.
+// SpMax computes the maximum of the rows of X over the columns of each row of S, element by element, and writes it to
+// Y. arg gets the column of the maximum (the first one in a tie). A row of S without columns does not change its row of
+// Y and arg, so that blocks can be processed one after another: begin with −Inf and −1. NaN is ignored.
 func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32, ldy int, arg []int32, lda int) {
 	s := spmaxCalls.Get().(*spmax)
 	s.init("SpMax", rowPtr, col, n, len(x), ldx)
@@ -56,8 +55,8 @@ func SpMax(rowPtr []int64, col []int32, n int, x []float32, ldx int, y []float32
 	spmaxCalls.Put(s)
 }
 
-// SpMaxGrad computes for edge k, at[k] in what SpMax wrote to arg, the gradient of its row from that of the maxima: y_k
-// = x_row[k] where arg_row[k] = at[k], else 0. Rows have n values; it is sequential.
+// SpMaxGrad computes the gradient of each edge's row from the gradient x of the maxima. Edge k is edge at[k] in arg,
+// SpMax's output: y_k = x_row[k] where arg_row[k] = at[k], else 0. Rows have n values; it is sequential.
 func SpMaxGrad(row, at []int32, n int, arg []int32, lda int, x []float32, ldx int, y []float32, ldy int) {
 	checkLength("at of SpMaxGrad", len(at), len(row))
 	checkMatrix("Y of SpMaxGrad", len(row), n, ldy, y)
@@ -70,7 +69,7 @@ func SpMaxGrad(row, at []int32, n int, arg []int32, lda int, x []float32, ldx in
 	}
 }
 
-// csr is the sparse operand of a call, and the rows of X that it picks.
+// csr is the sparse operand of a call, and the size of its X.
 type csr struct {
 	rowPtr []int64
 	col    []int32
@@ -78,11 +77,11 @@ type csr struct {
 	ldx    int
 
 	tall    int // rows of X
-	parts   int // of rows
+	parts   int // rows are cut into
 	hubs    [maxHubs]hub
 	nHubs   int
-	checked bool        // no fault is in it
-	broken  atomic.Bool // a part met a fault, which explain names
+	checked bool        // its indices are valid
+	broken  atomic.Bool // a part met a fault, which explain reports
 }
 
 type spmm struct {
@@ -104,8 +103,7 @@ var (
 	spmaxCalls = sync.Pool{New: func() any { return new(spmax) }}
 )
 
-// init checks the lengths, size being that of X; the indices are checked block by block, just
-// before the block is used.
+// init checks the lengths; size is X's. The indices are checked block by block, just before a block is used.
 func (s *csr) init(name string, rowPtr []int64, col []int32, n, size, ldx int) {
 	if len(rowPtr) == 0 {
 		panic("kernels: " + name + " must have one row pointer more than rows (got none)")
@@ -126,20 +124,20 @@ func (s *csr) init(name string, rowPtr []int64, col []int32, n, size, ldx int) {
 
 func (s *csr) rows() int { return len(s.rowPtr) - 1 }
 
-// hub is a row with so many edges that it is a part of its own, or several: each of some of the
-// columns, so that the order of a sum stays.
+// hub is a row with so many edges that it has its own parts: each computes some of the columns, so that the order of a
+// sum is unchanged.
 type hub struct{ row, cols, parts int }
 
 const maxHubs = 16
 
-// do runs w, which s is part of, in parts of about equally many edges.
+// do runs w, which contains s, in parts of about equally many edges.
 func (s *csr) do(w work) {
 	if s.cut(); s.n > 0 && s.rows() > 0 {
 		shared.do(w, s.parts)
 	}
 }
 
-// cut decides the number of parts.
+// cut chooses the number of parts.
 func (s *csr) cut() {
 	const alone = 1 << 18 // edges × columns: some 50 µs
 	s.parts = 1
@@ -148,13 +146,13 @@ func (s *csr) cut() {
 	}
 }
 
-// split makes hubs of the rows that have more than twice a part's share of the edges, and returns
-// the number of parts with those of the hubs, each of which has at least 16 columns.
+// split makes hubs of the rows that have more than twice a part's share of the edges. It returns the number of parts,
+// including the hubs'; a hub's part has at least 16 columns.
 func (s *csr) split() (parts int) {
 	parts, s.nHubs = s.parts, 0
 	share := s.size() / int64(s.parts)
 	for i := 1; i < s.parts && s.n >= 32 && s.nHubs < maxHubs; i++ {
-		row := s.start(i) - 1 // if a hub lies across the beginning of a part
+		row := s.start(i) - 1 // a hub that contains the beginning of a part
 		if row < 0 || s.nHubs > 0 && s.hubs[s.nHubs-1].row == row {
 			continue
 		}
@@ -170,8 +168,7 @@ func (s *csr) split() (parts int) {
 	return parts
 }
 
-// part returns the rows of a part: it begins at the first row that has its share of edges and rows
-// before it.
+// part returns the rows of a part: it begins at the first row that has the part's share of edges and rows before it.
 func (s *csr) part(i int) (lo, hi int) {
 	if hi = s.rows(); i+1 < s.parts {
 		hi = s.start(i + 1)
@@ -190,9 +187,8 @@ func (s *csr) start(i int) int {
 // size is the number of edges and rows.
 func (s *csr) size() int64 { return s.rowPtr[s.rows()] - s.rowPtr[0] + int64(s.rows()) }
 
-// block returns the end of the next rows to work on: so many that their edges stay in L2 while they
-// are checked and then gone through once for each range of columns. It reports false where they are
-// not those of a CSR.
+// block returns the end of the next block of rows. Its edges stay in L2 while they are checked and then read once for
+// each range of columns. ok is false if the rows are not those of a valid CSR.
 func (s *csr) block(lo, hi int) (end int, ok bool) {
 	const edges, rows = 16 << 10, 4 << 10
 	hi = min(hi, lo+rows)
@@ -217,7 +213,7 @@ func (s *csr) block(lo, hi int) (end int, ok bool) {
 	return end, len(col) == 0 || uint64(active.maxIndex(col)) < uint64(s.tall)
 }
 
-// run does the rows of a part but the hubs, or some columns of a hub.
+// run computes the rows of a part except hubs, or some columns of a hub.
 func (s *spmm) run(part int) {
 	if part >= s.parts {
 		s.hub(part - s.parts)
@@ -244,7 +240,7 @@ func (s *spmm) run(part int) {
 	}
 }
 
-// hub does a part of a hub.
+// hub computes one part of a hub.
 func (s *spmm) hub(part int) {
 	k := 0
 	for ; part >= s.hubs[k].parts; k++ {
@@ -264,7 +260,7 @@ func (s *spmm) hub(part int) {
 	spmmCalls.Put(c)
 }
 
-// sum does the rows [lo, end).
+// sum computes the rows [lo, end).
 func (s *spmm) sum(lo, end int) {
 	if raceEnabled {
 		if s.val != nil {
@@ -293,7 +289,7 @@ func (s *spmax) run(part int) {
 	}
 }
 
-// tell tells the race detector which rows of x and y the rows [lo, hi) of S touch.
+// tell informs the race detector which rows of x and y the rows [lo, hi) of S use.
 func (s *csr) tell(lo, hi int, x, y []float32, ldy int) {
 	for i := lo; i < hi; i++ {
 		writes(y[i*ldy:][:s.n])

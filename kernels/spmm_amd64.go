@@ -2,9 +2,9 @@ package kernels
 
 import "unsafe"
 
-// spmmAVX512 goes through the edges once for every 256 columns, and again for each 128 and for what is left. Few
-// columns are the business of short vectors, which lie in one cache line more often: one across two takes twice as
-// long, whatever its mask.
+// spmmAVX512 processes the edges once for every 256 columns, and again for each 128 and for the rest. Few columns use
+// short vectors, which more often stay within one cache line: a vector across two lines takes twice as long, even if
+// masked.
 func spmmAVX512(s *spmm, lo, hi int) {
 	if s.n <= 8 {
 		s.columns(spmm8AVX2, lo, hi, 0, s.n)
@@ -19,8 +19,8 @@ func spmmAVX512(s *spmm, lo, hi int) {
 
 func spmmAVX2(s *spmm, lo, hi int) { s.vectors(&spmmsAVX2, 8, lo, hi, 0) }
 
-// vectors computes the columns from j on of rows [lo, hi), with vectors of so many lanes, as many as there are kernels
-// at a time.
+// vectors computes the columns from j on of rows [lo, hi). Kernel k sums k+1 vectors of `lanes` columns, so each pass
+// over the edges computes up to len(kernels)·lanes columns.
 func (s *spmm) vectors(kernels *[8]spmmAsm, lanes, lo, hi, j int) {
 	for j < s.n {
 		cols := min(s.n-j, len(kernels)*lanes)

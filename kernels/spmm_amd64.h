@@ -1,7 +1,6 @@
-// What the kernels of Y = S·X have in common. Rows of Y, some columns of them at a time, are summed in registers over
-// the edges of the row.
-// Edges of one row follow those of the row before it, so one pointer walks through columns and values.
-// R8 the column of the edge, R9 its value, CX the row's end; BX and R12 X and its stride, DI and R13 those of Y.
+// Macros of the kernels of Y = S·X. They sum some columns of a row of Y at a time, in registers, over the row's
+// edges. Edges of successive rows are adjacent, so one pointer walks through columns and values. R8 points at the
+// edge's column, R9 at its value, CX at the row's end; BX and R12 are X and its stride, DI and R13 Y's.
 
 #define LOADARGS \
 	MOVQ  rows+0(FP), DX     \
@@ -22,7 +21,7 @@
 	IMULQ R10, AX            \
 	ADDQ  AX, R9
 
-// ROWEND sets CX to the place after the row's last column.
+// ROWEND sets CX to the address after the row's last column.
 #define ROWEND \
 	ADDQ $8, SI            \
 	MOVQ (SI), CX          \
@@ -36,7 +35,7 @@
 	ADDQ         BX, AX    \
 	VBROADCASTSS (R9), w
 
-// AHEAD points R11 at the row of X that comes 16 edges later, or jumps where there is none.
+// AHEAD points R11 at the row of X 16 edges later, or jumps if there is none.
 #define AHEAD(none) \
 	CMPQ    R8, R15      \
 	JAE     none         \
@@ -50,8 +49,9 @@
 	CMPQ R8, CX   \
 	JB   loop
 
-// Kernels of a panel: the edges of a row begin at a place of its own. SI the places, R10 the ends, R8 the column of the edge, R11
-// from there to its value, CX the row's end; R15 the first column of the panel, R9 how many there are.
+// Kernels of a panel: each row has its own first edge. SI points at the first edges, R10 at the ends, R8 at the
+// edge's column, CX at the row's end; R11 is the offset from a column to its value; R15 the panel's first column, R9
+// its number of columns.
 
 #define PANELARGS \
 	MOVQ rows+0(FP), DX   \
@@ -68,7 +68,7 @@
 	SHLQ $2, R12          \
 	SHLQ $2, R13
 
-// PLACES sets R8 to a row's place and CX to its end, and fetches what begins at the place of the row that comes four later.
+// PLACES sets R8 to a row's first edge and CX to its end, and prefetches the first edge of the row four rows later.
 #define PLACES \
 	MOVQ col+24(FP), AX  \
 	MOVQ 32(SI), R8      \
@@ -82,7 +82,7 @@
 	LEAQ (AX)(R8*4), R8  \
 	LEAQ (AX)(CX*4), CX
 
-// WITHIN points AX at the edge's row of X, or jumps where the edge is not of the panel.
+// WITHIN points AX at the edge's row of X, or jumps if the edge is not in the panel.
 #define WITHIN(past) \
 	MOVL  (R8), AX \
 	SUBL  R15, AX  \
@@ -91,7 +91,7 @@
 	IMULQ R12, AX  \
 	ADDQ  BX, AX
 
-// STOPPED writes where R8 is to the row's place and goes on to the next row's.
+// STOPPED stores R8 as the row's next edge and advances to the next row.
 #define STOPPED \
 	SUBQ col+24(FP), R8 \
 	SHRQ $2, R8         \

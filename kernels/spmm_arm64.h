@@ -1,7 +1,7 @@
-// What the kernels of Y = S·X have in common. Rows of Y, some columns of them at a time, are summed in registers over
-// the edges of the row; the values of X are of 1<<shift bytes.
-// Edges of one row follow those of the row before it, so one pointer walks through columns and values.
-// R2 the column of the edge, R3 its value, R10 the row's end; R5 and R6 X and its stride, R7 and R8 those of Y.
+// Macros of the kernels of Y = S·X. They sum some columns of a row of Y at a time, in registers, over the row's
+// edges. The values of X have 1<<shift bytes. Edges of successive rows are adjacent, so one pointer walks through
+// columns and values. R2 points at the edge's column, R3 at its value, R10 at the row's end; R5 and R6 are X and its
+// stride, R7 and R8 Y's.
 
 #define LOADARGS(shift) \
 	MOVD  rows+0(FP), R0     \
@@ -22,7 +22,7 @@
 	ADD   R11<<2, R12, R2    \
 	MADD  R4, R3, R11, R3
 
-// ROWEND sets R10 to the place after the row's last column.
+// ROWEND sets R10 to the address after the row's last column.
 #define ROWEND \
 	MOVD.P 8(R1), R10     \
 	ADD    R10<<2, R12, R10
@@ -34,7 +34,7 @@
 	ADD    R4, R3         \
 	MADD   R6, R5, R11, R11
 
-// AHEAD points R14 at the row of X that comes 16 edges later, or jumps where there is none.
+// AHEAD points R14 at the row of X 16 edges later, or jumps if there is none.
 #define AHEAD(none) \
 	CMP  R9, R2           \
 	BHS  none             \

@@ -4,8 +4,8 @@ package kernels
 
 import "unsafe"
 
-// An spmmAsm sums cols columns of the rows of Y that the row pointers are of. val goes on by step bytes an edge; the
-// rows of X for the first far edges are fetched 16 edges ahead.
+// An spmmAsm computes cols columns of the rows of Y that rowPtr describes. val advances by step bytes an edge. For the
+// first `far` edges, rows of X are prefetched 16 edges ahead.
 type spmmAsm func(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer,
 	ldy, cols, far int, acc bool)
 
@@ -14,7 +14,7 @@ var one = float32(1)
 
 // columns computes columns [j, j+cols) of rows [lo, hi) and returns j+cols.
 func (s *spmm) columns(f spmmAsm, lo, hi, j, cols int) int {
-	// Rows are fetched ahead from L2 on.
+	// Rows are prefetched if X is larger than L2.
 	const ahead, near = 16, 1 << 20 // edges, bytes of X
 	if s.rowPtr[lo] == s.rowPtr[hi] && s.acc {
 		return j + cols

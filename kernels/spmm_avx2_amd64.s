@@ -3,7 +3,7 @@
 #include "textflag.h"
 #include "spmm_amd64.h"
 
-// Eight ones and eight zeros: the mask of n values begins 8-n in.
+// Eight ones and eight zeros: the mask of n values begins at element 8-n.
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
 DATA masks<>+16(SB)/8, $-1

@@ -28,7 +28,7 @@ func spmm56AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Po
 //go:noescape
 func spmm64AVX2(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 
-// spmmsAVX2 sum that many columns of a row, or up to 7 fewer.
+// spmmsAVX2 sum one to eight vectors of columns, or up to 7 columns fewer.
 var spmmsAVX2 = [8]spmmAsm{spmm8AVX2, spmm16AVX2, spmm24AVX2, spmm32AVX2, spmm40AVX2, spmm48AVX2, spmm56AVX2, spmm64AVX2}
 
 //go:noescape
@@ -55,7 +55,7 @@ func spmm112AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe
 //go:noescape
 func spmm128AVX512(rows int, rowPtr, col, val unsafe.Pointer, step int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy, cols, far int, acc bool)
 
-// spmmsAVX512 sum that many columns of a row, or up to 15 fewer.
+// spmmsAVX512 sum one to eight vectors of columns, or up to 15 columns fewer.
 var spmmsAVX512 = [8]spmmAsm{spmm16AVX512, spmm32AVX512, spmm48AVX512, spmm64AVX512, spmm80AVX512, spmm96AVX512, spmm112AVX512, spmm128AVX512}
 
 //go:noescape

@@ -2,7 +2,7 @@
 #include "neon_arm64.h"
 #include "spmm_arm64.h"
 
-// NARROW is the function for columns that one register holds, loaded and stored by MOV.
+// NARROW is the function for columns that fit in one register, loaded and stored by MOV.
 #define NARROW(MOV) \
 	LOADARGS(2)                   \
 row:                              \

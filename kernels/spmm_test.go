@@ -26,7 +26,7 @@ func sparse(seed uint64, lengths []int, tall int) (rowPtr []int64, col []int32) 
 
 var spmmLengths = [][]int{{}, {0}, {1}, {0, 3, 0, 1, 17, 0, 40, 0}, {300}, {16, 15, 18, 2}}
 
-// TestSpMM compares with a float64 sum, exactly on small integers, over widths about every cut-off.
+// TestSpMM compares with a float64 sum, exactly for small integers, for widths about every limit.
 func TestSpMM(t *testing.T) {
 	widths := []int{0, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 47, 63, 64, 65, 100, 127, 128, 129, 200, 255, 256, 257,
 		300, 530, 1024}
@@ -50,7 +50,7 @@ func TestSpMM(t *testing.T) {
 		if testing.Short() {
 			return
 		}
-		// hubs: the first row, two beside one another, the last, the only one
+		// hubs: the first row, two adjacent ones, the last, the only one
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(3))
 		for k, at := range [][]int{{0}, {10, 11}, {499}, {0, 250, 499}} {
 			some := slices.Clone(long[:500])
@@ -64,7 +64,7 @@ func TestSpMM(t *testing.T) {
 	})
 }
 
-// TestHubs holds that a row with most of the edges is shared out by its columns, and that bits stay.
+// TestHubs checks that a row with most of the edges is split by columns among the workers, with the same bits.
 func TestHubs(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, lengths := range [][]int{{20000}, {3, 20000, 0}, {1, 9000, 9000, 2}} {
@@ -157,7 +157,7 @@ func testSpMM(t *testing.T, n int, lengths []int, gap, offset int, weighted, acc
 	}
 }
 
-// TestSpMax compares with plain Go, ties and NaN included.
+// TestSpMax compares with plain Go, including ties and NaN.
 func TestSpMax(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, n := range []int{0, 1, 7, 8, 9, 16, 17, 33, 64, 65, 130} {
@@ -240,7 +240,7 @@ func TestSpMMPanics(t *testing.T) {
 	})
 }
 
-// FuzzSpMM holds that no CSR, however broken, does more than panic with a message.
+// FuzzSpMM checks that a broken CSR only panics with a message.
 func FuzzSpMM(f *testing.F) {
 	f.Add([]byte{0, 1, 2, 3}, []byte{0, 1, 2}, uint8(7), uint8(0))
 	f.Add([]byte{0, 200, 3}, []byte{255, 1, 2}, uint8(40), uint8(3))

@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// Loops over slices: vectors in fours, then one by one, then what is left under a mask.
+// Loops over slices: four vectors at a time, then one by one, then the remaining values under a mask.
 
-// Eight ones and eight zeros: the mask of n values begins 8-n in.
+// Eight ones and eight zeros: the mask of n values begins at element 8-n.
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
 DATA masks<>+16(SB)/8, $-1
@@ -125,14 +125,14 @@ done:
 	VZEROUPPER
 	RET
 
-// Multiples 0 to 7 of 0x9e3779b9, which tells columns apart.
+// Multiples 0 to 7 of 0x9e3779b9, for the hash of each column.
 DATA columns<>+0(SB)/8, $0x9e3779b900000000
 DATA columns<>+8(SB)/8, $0xdaa66d2b3c6ef372
 DATA columns<>+16(SB)/8, $0x1715609d78dde6e4
 DATA columns<>+24(SB)/8, $0x5384540fb54cda56
 GLOBL columns<>(SB), RODATA|NOPTR, $32
 
-// MIX makes of v, places told apart, random bits (t is scratch), and of t the factors: Y10 where they are kept.
+// MIX replaces v, hashes of columns, by random bits, and t by the factors: Y10 for kept values.
 #define MIX(v, t) \
 	VPSRLD  $16, v, t \
 	VPXOR   t, v, v   \
@@ -691,7 +691,7 @@ done:
 	VZEROUPPER
 	RET
 
-// The order of operations is that of adamGeneric, none is fused: the bits are the same.
+// The operations have the order of adamGeneric, and none is fused: the bits are the same.
 //
 
 // func adamAVX2(p, g, m, v []float32, c adam)

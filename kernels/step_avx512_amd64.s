@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// Loops over slices: vectors in fours, then one by one, then what is left under a mask.
+// Loops over slices: four vectors at a time, then one by one, then the remaining values under a mask.
 
 // MASK makes K1 the mask of the last CX < 16 values.
 #define MASK \
@@ -114,7 +114,7 @@ done:
 	VZEROUPPER
 	RET
 
-// Multiples 0 to 15 of 0x9e3779b9, which tells columns apart.
+// Multiples 0 to 15 of 0x9e3779b9, for the hash of each column.
 DATA columns<>+0(SB)/8, $0x9e3779b900000000
 DATA columns<>+8(SB)/8, $0xdaa66d2b3c6ef372
 DATA columns<>+16(SB)/8, $0x1715609d78dde6e4
@@ -125,7 +125,7 @@ DATA columns<>+48(SB)/8, $0x08d12e656a99b4ac
 DATA columns<>+56(SB)/8, $0x454021d7a708a81e
 GLOBL columns<>(SB), RODATA|NOPTR, $64
 
-// MIX makes of v, places told apart, random bits (t is scratch), and K2 the mask of those that are kept.
+// MIX replaces v, hashes of columns, by random bits, and K2 by the mask of kept values; t is scratch.
 #define MIX(v, t) \
 	VPSRLD  $16, v, t \
 	VPXORD   t, v, v   \
@@ -417,7 +417,7 @@ done:
 	VZEROUPPER
 	RET
 
-// The order of operations is that of adamGeneric, none is fused: the bits are the same.
+// The operations have the order of adamGeneric, and none is fused: the bits are the same.
 //
 
 // func adamAVX512(p, g, m, v []float32, c adam)

@@ -6,21 +6,21 @@ import (
 	"unsafe"
 )
 
-// Where rows of X are read many times and X is larger than L2, Y = S·X is computed one strip of columns after another.
-// Each strip is copied first, so that its rows follow one another: the copy fits L2, or nearly, or L3, or needs fewer
-// pages. In X itself, rows a power of two apart would share few sets of the caches. Rows of a few columns that do not
-// begin on a cache line are copied to where they do. The order of a sum stays.
+// If rows of X are read many times and X is larger than L2, Y = S·X is computed one strip of columns after another.
+// Each strip is first copied to consecutive memory: the copy fits in L2, or nearly, or in L3, or needs fewer pages. In
+// X itself, rows a power of two apart would share few cache sets. Rows of a few columns that do not begin at a cache
+// line are copied so that they do. The order of a sum is unchanged.
 const (
 	stripCols = 64
-	stripFrom = 4 << 20  // bytes of X
-	stripMost = 32 << 20 // bytes of a copy
-	stripUses = 24       // edges for each row of X, which repay its copy
-	alignUses = 16       // the same where rows are only moved to where lines begin
-	alignMost = 4 << 20  // bytes of their copy
+	stripFrom = 4 << 20  // bytes of X at least
+	stripMost = 32 << 20 // bytes of a copy at most
+	stripUses = 24       // edges for each row of X from which on a copy saves time
+	alignUses = 16       // the same if rows are only aligned to cache lines
+	alignMost = 4 << 20  // bytes of an aligned copy at most
 )
 
-// stripWidth returns how many columns of X to copy at a time, with what fills their lines, 0 where X is taken as it
-// lies.
+// stripWidth returns how many columns of X to copy at a time, including padding to cache lines, or 0 if X is read in
+// place.
 func (s *spmm) stripWidth() int {
 	if active.tiles.lay == nil || s.nHubs > 0 || s.tall == 0 {
 		return 0
@@ -41,7 +41,7 @@ func (s *spmm) stripWidth() int {
 	return 0
 }
 
-// strip is columns of X and their copy.
+// strip is some columns of X and their copy.
 type strip struct {
 	from    *spmm
 	j, cols int
@@ -52,7 +52,7 @@ type strip struct {
 
 var stripCalls = sync.Pool{New: func() any { return new(strip) }}
 
-// strips computes Y that many columns at a time.
+// strips computes Y, `width` columns at a time.
 func (s *spmm) strips(width int) {
 	c, t := stripCalls.Get().(*strip), spmmCalls.Get().(*spmm)
 	if size := s.tall * width; len(c.x) < size {
@@ -93,7 +93,8 @@ func (c *strip) run(part int) {
 		c.width)
 }
 
-// onLargePages is Room that begins at a large page: small enough to lie on one or two, it would else lie on none.
+// onLargePages is Room with an address that begins at a large page: memory that fits in one or two would otherwise be
+// on none.
 func onLargePages(n int) []float32 {
 	x := Room(n + 2*largePage/4)
 	past := uintptr(unsafe.Pointer(unsafe.SliceData(x))) % largePage

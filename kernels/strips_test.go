@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStrips holds that a product by copies of columns, where it is used, has the bits of the same columns taken from X
-// one by one, and finds the same faults.
+// TestStrips checks that a product by copied columns, if it is used, has the bits of the same columns read from X one
+// by one, and finds the same faults.
 func TestStrips(t *testing.T) {
 	each(t, func(t *testing.T) {
 		const rows = 1500
@@ -60,7 +60,7 @@ func TestStrips(t *testing.T) {
 	})
 }
 
-// TestNoRowsToCopy: of an X without rows, as a peer holds none of another's, nothing is copied and nothing is added.
+// TestNoRowsToCopy: if X has no rows, as for a peer that has none of another's, nothing is copied or added.
 func TestNoRowsToCopy(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, n := range []int{1, 9, 63, 128} {

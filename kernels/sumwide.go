@@ -1,7 +1,7 @@
 package kernels
 
-// SumWide makes dst the elementwise sum of the vectors in terms, each as long as dst: in their order, in float64,
-// rounded to float32 once. dst may be one of them. No terms: dst is left as it is.
+// SumWide makes dst the elementwise sum of the vectors in terms, each as long as dst. It adds in their order, in
+// float64, and rounds to float32 once. dst may be one of them. Without terms, dst is unchanged.
 func SumWide(dst []float32, terms [][]float32) {
 	for _, x := range terms {
 		checkLength("a term of SumWide", len(x), len(dst))
@@ -15,7 +15,7 @@ func SumWide(dst []float32, terms [][]float32) {
 
 func sumWideGeneric(dst []float32, terms [][]float32) { sumWideFrom(0, dst, terms) }
 
-// sumWideFrom sums from element i on: what is left of a vector behind the last whole register.
+// sumWideFrom sums from element i on: the elements after the last whole register.
 func sumWideFrom(i int, dst []float32, terms [][]float32) {
 	for ; i < len(dst); i++ {
 		s := float64(terms[0][i])

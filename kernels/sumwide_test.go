@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSumWide: sums in float64 and rounds once, bit for bit, whatever the lengths, and where dst is one of the terms.
+// TestSumWide: it sums in float64 and rounds once, bit for bit, for any length, also if dst is one of the terms.
 func TestSumWide(t *testing.T) {
 	for n := range 140 {
 		for _, count := range []int{1, 2, 3, 8} {

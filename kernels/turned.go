@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// A Turned is the transpose of some rows of a CSR. From it, Block.Drop picks at each step what dropout has left.
+// A Turned is the transpose of some rows of a CSR. Block.Drop selects from it, in each step, the values that dropout
+// keeps.
 type Turned struct {
 	first, rows int
-	word, words int      // of a Mask, those of the rows
-	ends        []int32  // of each column
-	place       []uint32 // of each value: its bit, counted from the first row's, and above placeBits its row
+	word, words int      // range of the rows in a Mask
+	ends        []int32  // [column]
+	place       []uint32 // [value] its bit, counted from the first row's, and above placeBits its row
 	val         []float32
 }
 
 const placeBits = 20
 
-// NewTurned transposes rows of a CSR, as Block.Transpose does. It reports false where these are too many, or have too
-// many values.
+// NewTurned transposes rows of a CSR, as Block.Transpose does. ok is false if there are too many rows or values.
 func NewTurned(first int, rowPtr []int64, col []int32, val []float32, cols int) (t Turned, ok bool) {
 	rows, from, to := len(rowPtr)-1, rowPtr[0], rowPtr[len(rowPtr)-1]
 	word := maskWord(from, first)
@@ -35,7 +35,7 @@ func NewTurned(first int, rowPtr []int64, col []int32, val []float32, cols int) 
 	for c := 1; c < len(ends); c++ {
 		ends[c] += ends[c-1]
 	}
-	// where the next value of a column comes, so that they are right when all have been placed
+	// positions of the columns' next values: after all have been placed, they are the ends
 	t.ends = ends[1 : cols+1]
 	for i := range rows {
 		lo, hi := rowPtr[i], rowPtr[i+1]
@@ -49,19 +49,19 @@ func NewTurned(first int, rowPtr []int64, col []int32, val []float32, cols int) 
 	return t, true
 }
 
-// Bytes returns the memory that t holds.
+// Bytes returns the memory of t.
 func (t *Turned) Bytes() int64 { return 4 * int64(cap(t.ends)+cap(t.place)+cap(t.val)) }
 
-// turnRoom is what one worker keeps the bits of a Turned's values in.
+// turnRoom is memory in which one worker keeps the bits of a Turned's values.
 type turnRoom struct{ bits []uint16 }
 
 var turnRooms = sync.Pool{New: func() any { return new(turnRoom) }}
 
-// DropMore is how many values Drop needs room for, besides those that are left.
+// DropMore is how many more values than the kept ones Drop needs memory for.
 const DropMore = packMore
 
 // Drop makes b the transpose of the values of t's rows that dropout keeps, as Transpose does after DropoutPack. mask is
-// the mask of the whole CSR. b uses col and val, which have DropMore places more than values are kept.
+// the mask of the whole CSR. b uses col and val, which are DropMore values longer than the kept values.
 func (b *Block) Drop(t *Turned, p float32, mask Mask, col []int32, val []float32) {
 	if t.word+t.words+2 > len(mask) {
 		panic(fmt.Sprintf("kernels: mask of Drop must have %d words (got %d)", t.word+t.words+2, len(mask)))
@@ -83,7 +83,7 @@ func (b *Block) Drop(t *Turned, p float32, mask Mask, col []int32, val []float32
 		panic(fmt.Sprintf("kernels: mask of Drop must keep %d values (got %d)", got, n))
 	}
 	n, group := 0, int32(0)
-	for c, end := range t.ends { // how many are kept of the values before it
+	for c, end := range t.ends { // number of kept values before it
 		for ; group < end/16; group++ {
 			n += bits.OnesCount16(r.bits[group])
 		}

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Axpy computes y += a·x, without fusing.
+// Axpy computes y += a·x, without fused multiply-add.
 func Axpy(a float32, x, y []float32) {
 	checkLength("y of Axpy", len(y), len(x))
 	vectors(vector{op: opAxpy, a: a, x: x, y: y}, 12)
@@ -27,7 +27,7 @@ func ReLU(x, y []float32) {
 	vectors(vector{op: opReLU, x: x, y: y}, 8)
 }
 
-// ReLUGrad computes dx = dy where y > 0, else 0: y is what ReLU put out, or what went in. dx may be dy.
+// ReLUGrad computes dx = dy where y > 0, else 0; y is ReLU's output or its input. dx may be dy.
 func ReLUGrad(y, dy, dx []float32) {
 	checkLength("dy of ReLUGrad", len(dy), len(y))
 	checkLength("dx of ReLUGrad", len(dx), len(y))
@@ -42,16 +42,16 @@ func Dot(x, y []float32) float32 {
 	return active.dot(x, y)
 }
 
-// adam is what one step of Adam has in common for all parameters.
+// adam has the constants of one Adam step.
 type adam struct {
-	step, beta1, rest1, beta2, rest2, eps, scale, root, decay, shrink float32 // in the order the assembly reads
+	step, beta1, rest1, beta2, rest2, eps, scale, root, decay, shrink float32 // in the order of assembly
 }
 
-// AdamStep is one step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) over a slab: p the parameters, scale·g the
-// gradients, m and v the moments. correct1 = 1−β₁ᵗ and correct2 = 1−β₂ᵗ, are one factor each, of lr and of √v: to
-// divide every m and v by them costs as much as all the rest. decay is added to the gradient (L2); decoupled scales p
-// by 1−lr·decoupled first (AdamW, Loshchilov and Hutter, ICLR 2019). No product is fused with a sum, so that unlike
-// processors keep the same bits.
+// AdamStep is one step of Adam (Kingma and Ba, ICLR 2015, algorithm 1) over a slab: p are the parameters, scale·g the
+// gradients, m and v the moments. correct1 = 1−β₁ᵗ and correct2 = 1−β₂ᵗ become one factor each, of lr and of √v.
+// Dividing every m and v by them would take as long as all the rest. decay is added to the gradient (L2); decoupled
+// first scales p by 1−lr·decoupled (AdamW, Loshchilov and Hutter, ICLR 2019). No product is fused with a sum, so that
+// different processors compute the same bits.
 func AdamStep(p, g, m, v []float32, scale, lr, beta1, beta2, eps, correct1, correct2, decay, decoupled float32) {
 	checkLength("g of AdamStep", len(g), len(p))
 	checkLength("m of AdamStep", len(m), len(p))
@@ -81,19 +81,19 @@ const (
 type vector struct {
 	op      vectorOp
 	a       float32
-	x, z, y []float32 // y is written
+	x, z, y []float32 // y is the output
 	half    []uint16
 	m, v    []float32
 	adam    adam
 	piece   int
 }
 
-// run does piece i.
+// run processes piece i.
 func (c *vector) run(i int) { c.on(i*c.piece, min((i+1)*c.piece, c.len())) }
 
 func (c *vector) len() int { return max(len(c.y), len(c.half)) }
 
-// on does the elements [lo, hi).
+// on processes the elements [lo, hi).
 func (c *vector) on(lo, hi int) {
 	if c.op == opToBF16 {
 		reads(c.x[lo:hi])
@@ -135,9 +135,9 @@ func (c *vector) on(lo, hi int) {
 
 var vectorCalls = sync.Pool{New: func() any { return new(vector) }}
 
-// vectors does v, in pieces where it is long: bytes is the memory traffic of one element.
+// vectors runs v, in pieces if it is long; bytes is the memory traffic of one element.
 func vectors(v vector, bytes int) {
-	const alone = 1 << 20 // bytes: some 50 µs
+	const alone = 1 << 20 // bytes, some 50 µs
 	n := v.len()
 	if n*bytes < alone {
 		v.on(0, n)

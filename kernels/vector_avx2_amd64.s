@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// Loops over slices: vectors, some at a time, then one by one, then what is left under a mask.
+// Loops over slices: several vectors at a time, then one by one, then the remaining values under a mask.
 
-// Eight ones and eight zeros: the mask of n values begins 8-n in.
+// Eight ones and eight zeros: the mask of n values begins at element 8-n.
 DATA masks<>+0(SB)/8, $-1
 DATA masks<>+8(SB)/8, $-1
 DATA masks<>+16(SB)/8, $-1
@@ -186,7 +186,7 @@ done:
 	VZEROUPPER
 	RET
 
-// The maximum of 0 and x is its second operand, x, where that is NaN.
+// The maximum of 0 and x is its second operand, x, if x is NaN.
 //
 
 // func reluAVX2(x, y []float32)

@@ -2,7 +2,7 @@
 
 #include "textflag.h"
 
-// Loops over slices: vectors, some at a time, then one by one, then what is left under a mask.
+// Loops over slices: several vectors at a time, then one by one, then the remaining values under a mask.
 
 // MASK makes K1 the mask of the last CX < 16 values.
 #define MASK \
@@ -175,7 +175,7 @@ done:
 	VZEROUPPER
 	RET
 
-// The maximum of 0 and x is its second operand, x, where that is NaN.
+// The maximum of 0 and x is its second operand, x, if x is NaN.
 //
 
 // func reluAVX512(x, y []float32)

@@ -1,9 +1,9 @@
 #include "textflag.h"
 #include "neon_arm64.h"
 
-// Loops over slices whose length is a multiple of 4: sixteen values at a time, then four. What is left is done in Go.
+// Loops over slices whose length is a multiple of 4: sixteen values at a time, then four. Go processes the rest.
 
-// INTO is y = OP(y, x) with x at R0, y at R1 and R2 values to go. Where OP needs a factor, it is in V31.
+// INTO is y = OP(y, x) with x at R0, y at R1 and R2 values left. If OP needs a factor, it is in V31.
 #define INTO(OP) \
 many:                      \
 	SUBS  $16, R2          \
@@ -225,7 +225,7 @@ done:
 	MOVW R3, ret+24(FP)
 	RET
 
-// Multiples 0 to 3 of 0x9e3779b9, which tells columns apart.
+// Multiples 0 to 3 of 0x9e3779b9, for the hash of each column.
 DATA columns<>+0(SB)/8, $0x9e3779b900000000
 DATA columns<>+8(SB)/8, $0xdaa66d2b3c6ef372
 GLOBL columns<>(SB), RODATA|NOPTR, $16
@@ -273,7 +273,7 @@ each:
 done:
 	RET
 
-// The order of operations is that of adamGeneric, none is fused: the bits are the same.
+// The operations have the order of adamGeneric, and none is fused: the bits are the same.
 //
 // func adam4NEON(p, g, m, v []float32, c *adam)
 TEXT ·adam4NEON(SB), NOSPLIT, $0-104

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// lengths are those about every cut-off of the vector loops, and some past the size where helpers join.
+// lengths returns lengths about every limit of the vector loops, and some larger than the size from which on helpers
+// join.
 func lengths() []int {
 	var n []int
 	for i := range 140 {
@@ -16,7 +17,7 @@ func lengths() []int {
 	return append(n, 255, 256, 257, 1000, 1003, 200_003)
 }
 
-// special returns values that are not ordinary numbers, spread over noise.
+// special returns values that are not ordinary numbers, scattered over noise.
 func special(seed uint64, x []float32) []float32 {
 	odd := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), 0, float32(math.Copysign(0, -1)),
 		1e-45, math.MaxFloat32, -1e-40}
@@ -28,7 +29,7 @@ func special(seed uint64, x []float32) []float32 {
 	return x
 }
 
-// TestVector holds that loops without a sum give the bits of plain Go on every set, at every alignment.
+// TestVector checks that loops without a sum give the bits of plain Go on every set, at every alignment.
 func TestVector(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for i, n := range lengths() {
@@ -118,7 +119,7 @@ func testVector(t *testing.T, n, offset int, fill func(uint64, []float32) []floa
 	}
 }
 
-// TestLeakyDot: it is that of plain Go in float64, and its gradients are those of its differences.
+// TestLeakyDot compares it with plain Go in float64, and its gradients with finite differences.
 func TestLeakyDot(t *testing.T) {
 	const slope, step = 0.2, 1e-3
 	each(t, func(t *testing.T) {
@@ -141,7 +142,7 @@ func TestLeakyDot(t *testing.T) {
 			LeakyDotGrad(2, slope, v, x, y, dv, dy)
 			for c := range n {
 				if u := x[c] + y[c]; math.Abs(float64(u)) < 2*step {
-					continue // the kink
+					continue // at the kink
 				}
 				mustV := (leaky(c, v[c]+step, y[c]) - leaky(c, v[c]-step, y[c])) / step
 				mustY := (leaky(c, v[c], y[c]+step) - leaky(c, v[c], y[c]-step)) / step
@@ -261,7 +262,7 @@ func TestLengthPanics(t *testing.T) {
 	}
 }
 
-// TestNoAllocation holds for calls alone and shared with helpers.
+// TestNoAllocation checks calls with and without helpers.
 func TestNoAllocation(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector sync.Pool forgets on purpose")
@@ -298,7 +299,7 @@ func TestNoAllocation(t *testing.T) {
 	})
 }
 
-// TestAddBias: rows get the bits of Add and ReLU, one by one, and what lies between them stays.
+// TestAddBias: rows get the bits of Add and ReLU, one by one, and the gaps between rows do not change.
 func TestAddBias(t *testing.T) {
 	each(t, func(t *testing.T) {
 		for _, n := range []int{0, 1, 7, 16, 33, 100} {

@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// littleEndian is whether this processor's own byte order is that of frames and files.
+// littleEndian reports whether this processor has the byte order of frames and files.
 var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
 
-// Floats returns the little-endian float32s of b as a view of its memory, where the processor's byte order and b's
-// address allow one. Bytes beyond the last whole value are left out.
+// Floats returns the little-endian float32s of b as a view of its memory, if the processor's byte order and b's address
+// allow it. Bytes after the last whole value are ignored.
 func Floats(b []byte) (x []float32, ok bool) {
 	n := len(b) / 4
 	if n == 0 {
@@ -22,7 +22,8 @@ func Floats(b []byte) (x []float32, ok bool) {
 	return unsafe.Slice((*float32)(p), n), true
 }
 
-// Bytes is the inverse of Floats: the memory of x as little-endian bytes, where that is the processor's byte order.
+// Bytes is the inverse of Floats: it returns the memory of x as little-endian bytes if the processor has this byte
+// order.
 func Bytes(x []float32) (b []byte, ok bool) {
 	if len(x) == 0 {
 		return nil, true

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFloats: the view holds what encoding/binary reads, at any address that gives one.
+// TestFloats: the view has the values that encoding/binary reads, at any address that allows a view.
 func TestFloats(t *testing.T) {
 	b := make([]byte, 67)
 	for i := range b {
@@ -36,7 +36,7 @@ func TestFloats(t *testing.T) {
 	}
 }
 
-// TestAddWide: sums in float64, bit for bit, whatever the length.
+// TestAddWide: it sums in float64, bit for bit, for any length.
 func TestAddWide(t *testing.T) {
 	for n := range 70 {
 		x, sum, want := make([]float32, n), make([]float64, n), make([]float64, n)

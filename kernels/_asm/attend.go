@@ -2,9 +2,9 @@ package main
 
 import "fmt"
 
-// writeAttend writes what an attention does with the edges of a row once their weights are known, and their dropout.
+// writeAttend writes the kernels of an attention that use the edges' weights, and those of the weights' dropout.
 func (w *writer) writeAttend() {
-	w.textf("%s\n// Edges of an attention, by heads: vectors of %d values. Nothing is fused but the sums of rows.\n",
+	w.textf("%s\n// Edges of an attention, by heads: vectors of %d values. Only sums of rows fuse multiply and add.\n",
 		generated, w.lanes())
 	w.text(either(w, masks+"\n", "") + attendMacros)
 	w.attend()
@@ -17,10 +17,10 @@ func (w *writer) writeAttend() {
 const attendParameters = "(rows int, rowPtr, col, w unsafe.Pointer, step int, x unsafe.Pointer, ldx int, " +
 	"y unsafe.Pointer, ldy int, head unsafe.Pointer, cols, far int, acc bool)"
 
-// attend writes the sums of rows: those of many columns, and those of what is left of them.
+// attend writes the weighted sums of rows: a kernel for many columns, and one for the remaining columns.
 func (w *writer) attend() {
 	w.textf(edge, either(w, "Y14", "Y30")) // the weights of eight heads
-	head := either(w, 6, 8)                // the first register of what tells columns their heads
+	head := either(w, 6, 8)                // the first register with the numbers of columns' heads
 	for _, k := range either(w, []rows{{vectors: 6}, {vectors: 1, masked: true}},
 		[]rows{{vectors: 8}, {vectors: 4, masked: true}}) {
 		mask := func(v int) string {
@@ -75,8 +75,8 @@ func (w *writer) attend() {
 const headDotsParameters = "(rows int, rowPtr, col, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, " +
 	"z unsafe.Pointer, ldz, heads, dim, far int)"
 
-// headDots writes the products of two rows by heads, of up to eight heads or up to four: a vector of sums for each
-// head, whose lanes are then added pair by pair, those of all heads at a time.
+// headDots writes the products of two rows by heads, for up to eight or up to four heads. Each head has a vector of
+// sums, whose lanes are then added pair by pair, for all heads at once.
 func (w *writer) headDots() {
 	for _, heads := range []int{8, 4} {
 		w.function(fmt.Sprintf("headDots%d", heads), headDotsParameters, 96)
@@ -104,8 +104,8 @@ func (w *writer) headDots() {
 	}
 }
 
-// foldHeads adds the lanes of each of the first eight, four or two vectors and writes the sums to DX; V31 of AVX-512 is
-// scratch.
+// foldHeads adds the lanes of each of the first eight, four or two vectors and writes the sums to DX. V31 is scratch in
+// AVX-512.
 func (w *writer) foldHeads(heads int) {
 	for h := 0; h < heads && w.wide; h++ {
 		w.textf("\tVEXTRACTF64X4 $1, Z%d, Y31\n\tVADDPS Y31, Y%[1]d, Y%[1]d", h)
@@ -126,24 +126,24 @@ func (w *writer) foldHeads(heads int) {
 	}
 }
 
-// strip is a number of heads that are computed at a time, and of a head's vectors, the last of which may be a part.
+// strip is how many heads are computed at a time, and how many vectors each head has. The last vector may be partial.
 type strip struct{ heads, vectors int }
 
 const attendDotsParameters = "(rows int, rowPtr, col, w, dots unsafe.Pointer, step int, x unsafe.Pointer, ldx int, " +
 	"z unsafe.Pointer, ldz int, y unsafe.Pointer, ldy, heads, dim, far int, acc bool)"
 
-// attendDots writes attend and headDots in one, of whole heads whose sums all have a register: a row of X is read once.
+// attendDots writes attend and headDots as one kernel, for whole heads whose sums all fit in registers: a row of X is
+// read once.
 func (w *writer) attendDots() {
 	for _, s := range either(w, []strip{{2, 4}, {4, 2}, {4, 1}}, []strip{{8, 2}, {8, 1}, {4, 4}, {4, 1}}) {
-		y := func(h, v int) int { return s.heads + h*s.vectors + v } // registers; products by heads are the first
+		y := func(h, v int) int { return s.heads + h*s.vectors + v } // the first ones have products by heads
 		mask := func(v int) string {
 			if v < s.vectors-1 {
 				return ""
 			}
 			return either(w, "V15", "K1")
 		}
-		// each writes code for the heads there are, whose columns begin at AX, and leaves AX and R11 at what comes
-		// next.
+		// each writes code for the existing heads, whose columns begin at AX, and leaves AX and R11 after the last one.
 		each := func(done string, code func(h int)) {
 			for h := range s.heads {
 				w.textf("\tCMPQ R14, $%d\n\tJLE  %s", h, done)
@@ -202,7 +202,7 @@ func (w *writer) attendDots() {
 	}
 }
 
-// logitGrads writes the gradients of logits from those of weights: sixteen lanes of sums.
+// logitGrads writes the gradients of logits, given the gradients of weights, with sixteen lanes of sums.
 func (w *writer) logitGrads() {
 	w.function("logitGrads", "(n int, slopes, keep, dots, base, out *float32, sum *headLanes)", 56)
 	w.text(`	MOVQ n+0(FP), CX
@@ -241,7 +241,7 @@ kept:`)
 	w.text("\tVZEROUPPER\n\tRET")
 }
 
-// logitGrad does vector v of sixteen values, of which a mask may leave some out.
+// logitGrad processes vector v of sixteen values; a mask may exclude some of them.
 func (w *writer) logitGrad(v int, mask string) {
 	at := v * w.bytes()
 	for k, pointer := range []string{"BX", "R9", "R10", "SI"} {
@@ -284,7 +284,7 @@ each:
 	JGT  each
 	VZEROUPPER
 	RET`, either(w, "VMOVD AX, X10\n\tVPBROADCASTD X10, V10", "VPBROADCASTD AX, V10"), a, b,
-		either(w, "\n\tSHRQ $1, R8", ""), either(w, "VPMAXUD V10, V1, V2 // itself where not below the limit\n"+
+		either(w, "\n\tSHRQ $1, R8", ""), either(w, "VPMAXUD V10, V1, V2 // equal to itself if not below the limit\n"+
 			"\tVPCMPEQD V2, V1, V1\n\tVPAND V11, V1, V1",
 			"VPCMPUD $5, V10, V1, K1 // not below the limit\n\tVMOVAPS.Z V11, K1, V1"),
 		either(w, "VPERMD V0, V12, V1\n\tVPERMD V0, V13, V2", "MOVINT 64(SI), V3\n\tMOVINT V12, V1\n\t"+
@@ -302,8 +302,8 @@ DATA ones<>+48(SB)/8, $0x3f8000003f800000
 DATA ones<>+56(SB)/8, $0x3f8000003f800000
 GLOBL ones<>(SB), RODATA|NOPTR, $64
 
-// The sums of rows: R8 the column of the edge, R9 its weights by heads, CX the row's end; BX and R12 X and its stride, DI
-// and R13 those of Y. A weight reaches the columns of its head by a permutation.
+// The sums of rows: R8 the column of the edge, R9 its weights by heads, CX the row's end; BX and R12 X and its
+// stride, DI and R13 Y and its stride. A permutation copies a weight to the columns of its head.
 
 #define LOADARGS \
 	MOVQ rows+0(FP), DX    \
@@ -339,8 +339,8 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	CMPQ R8, CX   \
 	JB   loop
 
-// Products by heads: likewise, but DI and R13 are the rows that each edge's row of X is multiplied with, DX what is written,
-// R10 a head's whole vectors and R9 the bytes of what is left of it.
+// Products by heads: as in the sums, except that DI and R13 are the rows that each edge's row of X is multiplied with
+// and their stride, DX the output, R10 a head's whole vectors and R9 the bytes of its remaining values.
 #define LOADDOTS \
 	MOVQ rowPtr+8(FP), SI  \
 	MOVQ col+16(FP), R8    \
@@ -355,8 +355,8 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	SHLQ $2, R13           \
 	LEAQ (R8)(R15*4), R15
 
-// Both: DI is the row that rows of X are multiplied with, R13 that of Y, DX and R9 the edge's products and weights, R10 a
-// head's bytes, R14 the heads and CX their columns.
+// Both: DI is the row that rows of X are multiplied with, R13 the row of Y, DX and R9 the edge's products and
+// weights, R10 the bytes of a head, R14 the number of heads and CX the columns of a head.
 #define LOADBOTH \
 	MOVQ rowPtr+8(FP), SI      \
 	MOVQ col+16(FP), R8        \
@@ -376,7 +376,7 @@ GLOBL ones<>(SB), RODATA|NOPTR, $64
 	SHLQ $2, ldy+88(FP)        \
 	LEAQ (R8)(R15*4), R15`
 
-// edge is what an edge begins with: AX points at its row of X, and its weights by heads are loaded.
+// edge starts an edge: it points AX at its row of X and loads its weights by heads.
 const edge = `
 #define EDGE \
 	MOVLQSX (R8), AX        \
@@ -384,7 +384,7 @@ const edge = `
 	ADDQ    BX, AX          \
 	VMOVUPS (R9), %s`
 
-// columnsAVX2 and columnsAVX512 make the masks of the columns there are.
+// columnsAVX2 and columnsAVX512 make the masks of the existing columns.
 const columnsAVX2 = `	MOVQ $8, AX
 	SUBQ cols+80(FP), AX
 	LEAQ masks<>(SB), R11
@@ -402,7 +402,7 @@ const columnsAVX512 = `	MOVQ  cols+80(FP), CX
 	SHRQ  $16, AX
 	KMOVW AX, K4`
 
-// dotsMaskAVX2 and dotsMaskAVX512 make the mask of what is left of a head.
+// dotsMaskAVX2 and dotsMaskAVX512 make the mask of a head's remaining values.
 const dotsMaskAVX2 = `
 	MOVQ R10, R9
 	ANDQ $7, R9

@@ -7,32 +7,32 @@ import (
 	"strings"
 )
 
-// rowSums is a kernel that adds up what is made of a row's columns: in sixteen lanes of float32 over 128 columns, and
-// of these in float64. It takes sixteen columns a turn, with AVX2 as two vectors.
+// rowSums is a kernel that sums functions of a row's columns. Sixteen lanes of float32 sum 128 columns, and their total
+// is added in float64. It processes sixteen columns a turn, in AVX2 as two vectors.
 type rowSums struct {
 	name, parameters string
-	size             int // of the arguments
+	size             int // size of the arguments, bytes
 	load             string
-	vector           string // what is done with one, AT bytes on; T0, T1 … are scratch, S0, S1 … the lanes of each sum
+	vector           string // code for one vector, AT bytes on; T0, T1 … are scratch, S0, S1 … the lanes of each sum
 	pointers         string
-	ahead            string // those of them whose rows are fetched ahead
-	many             bool   // AVX-512 takes 128 columns at once while there are as many
-	first            string // what is done with the first of these vectors, if there need be no zeros to add it to
+	ahead            string // pointers whose rows are prefetched
+	many             bool   // AVX-512 processes 128 columns at once as long as it can
+	first            string // code for the first of these vectors, if it can write instead of adding to zeros
 	results          []string
 	avx2, avx512     registers
 }
 
-// registers are the vectors that a kernel uses, by number.
+// registers are the numbers of the vector registers that a kernel uses.
 type registers struct {
 	scratch []int
-	lanes   [][]int // of each sum, sixteen lanes
-	totals  []int   // of each sum, its float64
+	lanes   [][]int // [sum] sixteen lanes
+	totals  []int   // [sum] its float64 total
 	fold    []int   // scratch to fold lanes
 }
 
 var numbered = regexp.MustCompile(`\b[TS]\d\b`)
 
-// named makes of T0, T1 … and S0, S1 … in assembly the registers that they are, of each sum's lanes the v-th vector.
+// named replaces T0, T1 … and S0, S1 … in assembly by registers; a sum's register is its lanes' v-th vector.
 func (r registers) named(t string, v int) string {
 	return numbered.ReplaceAllStringFunc(t, func(name string) string {
 		i := name[1] - '0'
@@ -100,17 +100,17 @@ func rowSumKernels(w *writer) []rowSums {
 	}
 }
 
-// columns is a kernel that takes a row's columns one vector after another.
+// columns is a kernel that processes a row's columns one vector after another.
 type columns struct {
 	name, parameters string
-	size             int // of the arguments
+	size             int // size of the arguments, bytes
 	load             string
-	fill             string // a register
-	vector           string // what is done with one
+	fill             string // fills a register
+	vector           string // code for one vector
 	pointers         string
-	doubles          string // those to float64
+	doubles          string // pointers to float64
 	result           string
-	after            string // what is jumped to
+	after            string // jump targets after the loop
 }
 
 func columnKernels(w *writer) []columns {
@@ -187,7 +187,7 @@ on:`,
 			load: "\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX",
 			fill: "\n\tMOVL $0xff800000, AX // −Inf\n" + either(w, "\tVMOVD AX, X0\n\tVBROADCASTSS X0, Y0",
 				"\tVPBROADCASTD AX, Z0"),
-			vector: "\tLOAD (SI), V1 // NaN is the first operand of the maximum: it is not taken\n" +
+			vector: "\tLOAD (SI), V1 // a NaN here is ignored: it is the first operand of the maximum\n" +
 				either(w, "\tVMAXPS Y0, Y1, Y1\n\tVBLENDVPS Y15, Y1, Y0, Y0", "\tVMAXPS Z0, Z1, K1, Z0"),
 			result: either(w, "", "\tVEXTRACTF64X4 $1, Z0, Y1\n\tVMAXPS Y1, Y0, Y0\n") + `	VEXTRACTF128 $1, Y0, X1
 	VMAXPS X1, X0, X0
@@ -201,14 +201,13 @@ on:`,
 	}
 }
 
-// writeNorm writes what LayerNorm and softmax do with rows: what is added up over a row, and what is done column by
-// column.
+// writeNorm writes the row kernels of LayerNorm and softmax: sums over a row, and functions of each column.
 func (w *writer) writeNorm() {
-	w.mask = "Y15" // lower ones hold lanes and exponentials
+	w.mask = "Y15" // lower registers have lanes and exponentials
 	w.text(generated + either(w, "#include \"exp_amd64.h\"\n", "#include \"exp_avx512_amd64.h\"\n") + `
-// Rows of LayerNorm and softmax: vectors of LANES, the last one under a mask. Sums are taken in sixteen lanes of float32 over
-// 128 columns, and of these in float64, in the order of plain Go; nothing is fused.
-// What rows further on read is fetched ahead: a row is gone through several times, and memory would rest meanwhile.
+// Rows of LayerNorm and softmax: vectors of LANES, the last one under a mask. Sixteen lanes of float32 sum 128
+// columns, and float64 sums these, in the order of plain Go. No multiply-add is fused. Later rows are prefetched: a
+// row is read several times, and memory would be idle meanwhile.
 `)
 	w.text(either(w, normMasksAVX2, normMasksAVX512))
 	for _, k := range rowSumKernels(w) {
@@ -221,7 +220,7 @@ func (w *writer) writeNorm() {
 
 const normMasksAVX2 = masks + `
 
-// MASK makes Y15 the mask of the next CX values, or of eight; R13 points at masks, R15 is 0.
+// MASK makes Y15 the mask of the next min(CX, 8) values; R13 points at masks, R15 is 0.
 #define MASK \
 	MOVQ    $8, AX            \
 	SUBQ    CX, AX            \
@@ -232,7 +231,7 @@ const normMasksAVX2 = masks + `
 	LEAQ masks<>(SB), R13 \
 	XORQ R15, R15`
 
-const normMasksAVX512 = `// MASK makes K1 the mask of the last CX < 16 values, and K2 that of those past eight; ALL makes them those of sixteen.
+const normMasksAVX512 = `// MASK makes K1 the mask of the last CX < 16 values, and K2 of those after eight; ALL sets both for 16 values.
 #define MASK \
 	MOVL     $1, AX     \
 	SHLL     CX, AX     \
@@ -245,8 +244,8 @@ const normMasksAVX512 = `// MASK makes K1 the mask of the last CX < 16 values, a
 	KMOVW    AX, K1      \
 	KSHIFTRW $8, K1, K2`
 
-// arguments appends what loads them, where AVX2 has its masks, what fills registers, and the mask that all vectors of
-// AVX-512 have but the last.
+// arguments appends code that loads the arguments, the address of AVX2's masks, and registers with constants. If all is
+// set, AVX-512 also gets the mask of full vectors.
 func (w *writer) arguments(load, fill string, all bool) {
 	w.text(load + either(w, "\n\tMASKS", "") + fill)
 	if w.wide && all {
@@ -254,20 +253,20 @@ func (w *writer) arguments(load, fill string, all bool) {
 	}
 }
 
-// ifNone, and a label, goes there if no columns are left.
+// ifNone, followed by a label, jumps there if no columns remain.
 const ifNone = "\n\tTESTQ CX, CX\n\tJLE  "
 
-// masked begins what is done with the next vector.
+// masked starts the next vector, under its mask.
 func (w *writer) masked() { w.text(either(w, "\tMASK", "\tCMPQ CX, $16\n\tJLT  tail\n\nnext:")) }
 
-// tail follows a kernel: AVX-512 takes the last vector by way of it; first is what comes before.
+// tail follows a kernel: AVX-512 jumps to it for the last vector; first is code that comes before it.
 func (w *writer) tail(first string) {
 	if w.wide {
 		w.text("\ntail:" + first + "\n\tMASK\n\tJMP  next")
 	}
 }
 
-// advance appends what moves pointers on by so many bytes.
+// advance appends code that moves pointers on by a number of bytes.
 func (w *writer) advance(pointers string, by int) {
 	for _, p := range strings.Fields(pointers) {
 		w.textf("\tADDQ $%d, %s", by, p)
@@ -289,8 +288,8 @@ func (w *writer) columns(k columns) {
 	}
 }
 
-// rowSums writes a kernel as parts of 128 columns, each in eight turns of sixteen; or, with many, all of a part at once
-// while there are as many, and then the rest of the row in turns.
+// rowSums writes a kernel that processes a row in parts of 128 columns, each in eight turns of sixteen. With `many` it
+// processes whole parts at once, and then the rest of the row in turns.
 func (w *writer) rowSums(k rowSums) {
 	r := either(w, k.avx2, k.avx512)
 	lanes, totals := "", ""
@@ -374,7 +373,7 @@ func (w *writer) float64s(v, low, high int) string {
 		"\tVCVTPS2PD Y%[1]d, Z%[2]d\n\tVEXTRACTF64X4 $1, Z%[1]d, Y%[3]d\n\tVCVTPS2PD Y%[3]d, Z%[3]d"), v, low, high)
 }
 
-// fold adds up sixteen lanes, columns 0 to 15 modulo 16, and adds what they make to the total; s are scratch.
+// fold adds sixteen lanes, columns 0 to 15 modulo 16, and adds their sum to the total; s are scratch.
 func (w *writer) fold(lanes []int, total int, s []int) {
 	to, other := s[0], s[1]
 	w.text(w.float64s(lanes[0], s[0], s[1]))
@@ -394,8 +393,8 @@ func (w *writer) fold(lanes []int, total int, s []int) {
 	VADDSD X%[1]d, X%[3]d, X%[3]d`, to, other, total)
 }
 
-// addNorm goes down the rows, and adds what a vector of columns comes to to the sums in float64, whose masks are of
-// half as many.
+// addNorm loops over the rows and adds the results of a vector of columns to float64 sums, whose masks cover half as
+// many values.
 func (w *writer) addNorm() string {
 	own := strings.NewReplacer("VSUBPS MEAN", either(w, "VBROADCASTSS (R10), Y3\n\tVSUBPS Y3", "VSUBPS.BCST (R10)"),
 		"VMULPS INV", either(w, "VBROADCASTSS 4(R10), Y3\n\tVMULPS Y3", "VMULPS.BCST 4(R10)"))

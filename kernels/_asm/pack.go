@@ -7,8 +7,8 @@ import (
 
 const packArguments = "(rows, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)"
 
-// writePack appends the kernel that copies n values of so many rows, 32 columns at a time: four rows by masked vectors,
-// while those eight rows on are fetched, which in a wide matrix lie on pages of their own.
+// writePack appends the kernel that copies n values of each row, 32 columns at a time. It copies four rows by masked
+// vectors while it prefetches the rows eight later: in a wide matrix each row is on its own page.
 func writePack(w *bytes.Buffer) {
 	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	p("\n// func packAVX512%s", packArguments)
@@ -45,8 +45,7 @@ func writePack(w *bytes.Buffer) {
 	p("\nnext:\n\tADDQ $128, R13\n\tADDQ $128, R14\n\tSUBQ $32, BX\n\tJG block\n\tVZEROUPPER\n\tRET")
 }
 
-// pack writes the same for AVX2: 32 columns at a time, and of what is left 8, 4, 2 and 1, since stores under a mask are
-// slow.
+// pack writes the same kernel for AVX2: 32 columns at a time and then 8, 4, 2 and 1, since masked stores are slow.
 func (w *writer) pack() {
 	w.function("pack", packArguments, 48)
 	w.text("\tMOVQ n+8(FP), BX\n\tMOVQ x+16(FP), R13\n\tMOVQ ldx+24(FP), R8\n\tMOVQ y+32(FP), R14\n" +

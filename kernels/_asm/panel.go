@@ -3,8 +3,8 @@ package main
 const panelParameters = "(rows int, at, ends, col, val unsafe.Pointer, first, tall int, x unsafe.Pointer, ldx int, " +
 	"y unsafe.Pointer, ldy int, acc bool)"
 
-// panel writes the kernel of eight vectors of columns of Y = S·X that takes of each row of S the edges from a place on
-// while their columns are among tall ones from the first on, and says where it stopped.
+// panel writes the kernel of Y = S·X for eight vectors of columns and a panel of `tall` rows of X. In each row of S it
+// processes edges from a given position on, as long as their columns are in the panel, and stores where it stopped.
 func (w *writer) panel() {
 	const vectors = 8
 	w.function("panel", panelParameters, 89)

@@ -4,18 +4,18 @@ package main
 func (w *writer) writeSoftmax() {
 	w.text(generated + `#include "go_asm.h"
 
-// Softmax of a block of rows, times a weight each, less that weight at the class: vectors, the last one of a row under the mask.
-// Rows are gone through three times, in caches: for their maxima; for their exponentials, left in the block's room, and the
-// sums of these; and to scale them. In the room, the exponentials are followed by what is left in the lanes of sixteen rows, at
-// 8192, and by each row's factor, at 9216. What the lanes of sixteen rows come to is found at once, by turning them, while the next
-// sixteen are gone through.
+// Softmax of a block of rows, times a weight for each row, minus the weight at the class. The last vector of a row is
+// masked. Rows are processed three times, in the caches: for their maxima; for their exponentials, stored in the
+// block's room, and their sums; and to scale them. In the room, the exponentials are followed by the lanes of sixteen
+// rows, at byte 8192, and by each row's factor, at byte 9216. The lanes of sixteen rows are reduced at once, by a
+// transpose, while the next sixteen rows are processed.
 `)
 	w.text(either(w, masksAVX2, maskAVX512))
 	w.function("softmax", "(b *entropyBlock, n int, x unsafe.Pointer, ldx int, y unsafe.Pointer, ldy int)", 48)
 	w.textf(`	MOVQ n+8(FP), CX
 	DECQ CX
 	MOVQ CX, R12
-	SHRQ $%d, R12 // full vectors of a row before its last
+	SHRQ $%d, R12 // full vectors of a row before the last one
 	ANDQ $%d, CX
 	INCQ CX
 	MASK
@@ -42,7 +42,7 @@ func (w *writer) writeSoftmax() {
 			} else {
 				w.textf("\tVMOVUPS %d(SI), V1", at)
 			}
-			w.text("\tVMAXPS V0, V1, V0 // NaN goes: it is the first operand")
+			w.text("\tVMAXPS V0, V1, V0 // NaN is dropped: it is the first operand")
 		})
 		w.text("\tVMOVUPS V0, (R11)\n\tADDQ $BYTES, R11")
 	}, "VMAXPS", func(at int) { w.textf("\tVMOVUPS V0, entropyBlock_top+%d(R8)(R9*4)", at) })
@@ -60,7 +60,7 @@ func (w *writer) writeSoftmax() {
 	LEAQ entropyBlock_room(R8), DI
 	XORQ R9, R9
 
-	// The next rows of X and Y are fetched: those that follow, if all have a class.
+	// Prefetch the next rows of X and Y, assuming that all rows have a class.
 	MOVQ entropyBlock_row(R8), BX
 	ADDQ $32, BX
 	MOVQ BX, DX
@@ -125,9 +125,9 @@ func (w *writer) writeSoftmax() {
 	w.end()
 }
 
-// rows appends a loop over the block's rows, R9. With AVX-512 it is written for each number of vectors that a row may
-// have, with AVX2 for any (0). Where there is an op, the vectors that row leaves in the block's lanes, at R11, are
-// turned every sixteen rows, and store takes what they come to.
+// rows appends a loop over the block's rows, R9. For AVX-512 it is written for each number of vectors that a row may
+// have, for AVX2 for any number (0). If op is not empty, row leaves one vector a row in the block's lanes, at R11.
+// Every sixteen rows these vectors are reduced by op, and store stores the results.
 func (w *writer) rows(name string, row func(vectors int), op string, store func(at int)) {
 	w.textf("\n%s:", name)
 	if op != "" {
@@ -156,8 +156,8 @@ func (w *writer) rows(name string, row func(vectors int), op string, store func(
 	}
 }
 
-// vectors appends what is done with each vector of a row, some bytes on from SI and DI; where their number is not known
-// these move on instead.
+// vectors appends code for each vector of a row, at an offset from SI and DI. If the number of vectors is not known, SI
+// and DI advance instead.
 func (w *writer) vectors(name string, n int, vector func(at int, last bool)) {
 	if n > 0 {
 		for i := range n {
@@ -171,9 +171,9 @@ func (w *writer) vectors(name string, n int, vector func(at int, last bool)) {
 	vector(0, true)
 }
 
-// fusedExp makes V3 the exponentials of −V1 ≤ 0. With t = −V1 and k = round(t/ln 2), eᵗ = 2ᵏ·eʳ, r = t − k·ln 2, and eʳ
-// by a polynomial that is 1 at 0, the best of degree 5 by its relative error. 2ᵏ is made of the last bits of k as they
-// are after 3·2²² + 127 has been added, and so 0 for k = −127.
+// fusedExp makes V3 the exponential of −V1 ≤ 0. With t = −V1 and k = round(t/ln 2), eᵗ = 2ᵏ·eʳ, r = t − k·ln 2. A
+// polynomial gives eʳ: it is 1 at 0, and has the least relative error of degree 5. 2ᵏ is built from the last bits of k
+// after 3·2²² + 127 has been added, so it is 0 for k = −127.
 const fusedExp = `	VMINPS V1, V7, V1 // NaN stays: it is the second operand
 	VMOVAPS V9, V2
 	VFNMADD231PS V8, V1, V2
@@ -188,9 +188,9 @@ const fusedExp = `	VMINPS V1, V7, V1 // NaN stays: it is the second operand
 	VFNMADD213PS V15, V1, V3
 	VMULPS V2, V3, V3`
 
-// turned appends what makes of each of the sixteen vectors in the block's lanes one value, by op, and calls store for
-// each vector V0 of such values, which are of the rows before R9, with its place in bytes. Halves and quarters of
-// vectors are exchanged until each lane has its row.
+// turned appends code that reduces each of the sixteen vectors in the block's lanes to one value by op. It calls store
+// for each vector V0 of such values, with its offset in bytes; they belong to the rows before R9. Halves and quarters
+// of vectors are exchanged until each lane has its row.
 func (w *writer) turned(op string, store func(at int)) {
 	w.text("\tLEAQ entropyBlock_room+8192(R8), R11")
 	pair := func(row, to int) {

@@ -2,9 +2,10 @@ package main
 
 import "strings"
 
-// writeStep writes loops over slices: the greatest of indices, sums in float64, dropout and Adam.
+// writeStep writes loops over slices: the greatest index, sums in float64, dropout and Adam.
 func (w *writer) writeStep() {
-	w.text(generated + "\n// Loops over slices: vectors in fours, then one by one, then what is left under a mask.\n")
+	w.text(generated + "\n// Loops over slices: four vectors at a time, then one by one, then the " +
+		"remaining values under a mask.\n")
 	w.text(either(w, masksAVX2, maskAVX512))
 	w.maxIndex()
 	w.addWide()
@@ -75,7 +76,7 @@ func (w *writer) addWide() {
 	VMOVUPD.Z (DI), K1, Z2
 	VADDPD Z1, Z2, Z2
 	VMOVUPD Z2, K1, (DI)`)
-	} else { // the mask is of values of 4 bytes: one by one
+	} else { // the mask is for values of 4 bytes, so these are processed one by one
 		w.text(`
 tail:
 	TESTQ CX, CX
@@ -92,19 +93,19 @@ tail:
 	w.end()
 }
 
-const goldenRatio = 0x9e3779b9 // of 2³², in 32 bits: what tells columns apart
+const goldenRatio = 0x9e3779b9 // 2³² over the golden ratio, in 32 bits: it gives every column its own hash
 
-// mix writes the hash that all masks of dropout come from, and which columns the lanes are.
+// mix writes the hash that all dropout masks are computed from, and the columns of the lanes.
 func (w *writer) mix() {
-	w.textf("\n// Multiples 0 to %d of %#x, which tells columns apart.", w.lanes()-1, uint32(goldenRatio))
+	w.textf("\n// Multiples 0 to %d of %#x, for the hash of each column.", w.lanes()-1, uint32(goldenRatio))
 	for i := 0; i < w.lanes(); i += 2 {
 		even, odd := uint32(i*goldenRatio), uint32((i+1)*goldenRatio)
 		w.textf("DATA columns<>+%d(SB)/8, $0x%08x%08x", 4*i, odd, even)
 	}
 	w.text("GLOBL columns<>(SB), RODATA|NOPTR, $BYTES\n")
-	w.text(either(w, "// MIX makes of v, places told apart, random bits (t is scratch), and of t the factors: "+
-		"Y10 where they are kept.", "// MIX makes of v, places told apart, random bits (t is scratch), and K2 the "+
-		"mask of those that are kept."))
+	w.text(either(w, "// MIX replaces v, hashes of columns, by random bits, and t by the factors: "+
+		"Y10 for kept values.", "// MIX replaces v, hashes of columns, by random bits, and K2 by the "+
+		"mask of kept values; t is scratch."))
 	w.text(`#define MIX(v, t) \
 	VPSRLD  $16, v, t \
 	XOR   t, v, v   \
@@ -117,11 +118,11 @@ func (w *writer) mix() {
 ` + either(w, "\tVPMAXUD Y4, v, t  \\\n\tVPCMPEQD t, v, t  \\\n\tVPAND t, Y10, t", "\tVPCMPUD $5, Z4, v, K2"))
 }
 
-// factors appends what makes V2 and V3 the factors of MIX.
+// factors appends code that loads the factors of MIX into V2 and V3.
 func (w *writer) factors() { w.text("\tSPLAT 0x7feb352d, V2\n\tSPLAT 0x846ca68b, V3") }
 
-// drop appends what drops values of (SI) at the places V7 into (DI), to which it adds them if so told, or past the
-// caches.
+// drop appends code that applies dropout to values of (SI) at positions V7. It writes them to (DI), past the caches if
+// past is set, or adds them if add is set.
 func (w *writer) drop(masked, add, past bool) {
 	t := "\tMIX(V7, V8)\n" + either(w, "", "\tVMOVAPS.Z V10, K2, V9\n") + "\tFOLD VMULPS (SI), up, t\n"
 	if add {
@@ -171,8 +172,7 @@ func (w *writer) dropout() {
 	w.text("\tPREFETCHT0 2048(SI)\n\tADDQ $BYTES, SI\n\tADDQ $BYTES, DI\n\tSUBQ $LANES, CX\n\tJGT  past\n\tJMP  done")
 }
 
-// kept writes for each value of a row whether dropout leaves it other than 0, a bit each, and returns how many it
-// leaves.
+// kept writes a kernel that sets a bit for each value of a row that dropout leaves other than 0, and counts the bits.
 func (w *writer) kept() {
 	w.function("kept", "(lo, hi, limit uint32, col []int32, x []float32, mask *uint16) int", 80)
 	w.text(`	VBROADCASTSS lo+0(FP), V0
@@ -201,7 +201,7 @@ func (w *writer) kept() {
 	w.text("\ndone:\n\tMOVQ R9, ret+72(FP)\n\tVZEROUPPER\n\tRET")
 }
 
-// keptLanes writes, for each set of eight lanes that are kept, which they are: AVX2 looks that up.
+// keptLanes writes AVX2's table: for each set of kept lanes among eight, their indices.
 func (w *writer) keptLanes() {
 	if w.wide {
 		return
@@ -219,8 +219,8 @@ func (w *writer) keptLanes() {
 	w.text("GLOBL lanes<>(SB), RODATA|NOPTR, $2048")
 }
 
-// compress is what writes the lanes of V1 and V2 whose bits are in AX to (DI) and (R8), whole vectors, and counts them
-// in R9.
+// compress appends code that writes the lanes of V1 and V2 whose bits are set in AX to (DI) and (R8), as whole vectors,
+// and counts them in R9.
 func (w *writer) compress() string {
 	return either(w, `	VPMOVZXBD (R10)(AX*8), Y3
 	VPERMPS Y1, Y3, Y1
@@ -232,8 +232,8 @@ func (w *writer) compress() string {
 	VMOVDQU32 Z2, (R8)(R9*4)`) + "\n\tPOPCNTL AX, AX\n\tADDQ AX, R9"
 }
 
-// packKept writes the values whose bits are set, times up, and their columns: whole vectors, of which the next one
-// covers what is too much.
+// packKept writes a kernel that packs the values whose bits are set, times up, and their columns. It writes whole
+// vectors: the next one overwrites the surplus.
 func (w *writer) packKept() {
 	w.keptLanes()
 	w.function("packKept", "(mask *uint16, up float32, col []int32, x []float32, at []int32, y []float32) int", 120)
@@ -255,7 +255,7 @@ func (w *writer) packKept() {
 	w.text("\ndone:\n\tMOVQ R9, ret+112(FP)\n\tVZEROUPPER\n\tRET")
 }
 
-// turnKept does the same where the bit of a value and its row are in a number.
+// turnKept writes the same kernel for values whose bit index and row are packed in one number.
 func (w *writer) turnKept() {
 	w.function("turnKept",
 		"(mask *uint16, up float32, place []uint32, x []float32, at []int32, y []float32, bits *uint16) int", 128)
@@ -270,7 +270,7 @@ func (w *writer) turnKept() {
 	XORQ R9, R9
 	SPLAT 0xfffff, V11
 	SPLAT 31, V12` + either(w, "\n\tLEAQ lanes<>(SB), R10", ""))
-	// V2 the numbers, V3 the bits of the words of 32, highest where a value is kept
+	// V2 the numbers; V3 the bits from words of 32, shifted so that the highest is set if a value is kept
 	bits := "\tVPANDX V11, V2, V3\n\tVPANDNX V12, V3, V4\n\tVPSRLD $5, V3, V3\n" + either(w,
 		"\tVPCMPEQD Y6, Y6, Y6\n\tVPGATHERDD Y6, (R11)(Y3*4), Y7\n\tVPSLLVD Y4, Y7, Y7\n",
 		"\tKXNORW K3, K3, K3\n\tVPGATHERDD (R11)(Z3*4), K3, Z7\n\tVPSLLVD Z4, Z7, Z7\n")
@@ -289,7 +289,7 @@ func (w *writer) turnKept() {
 }
 
 func (w *writer) adam() {
-	w.text("\n// The order of operations is that of adamGeneric, none is fused: the bits are the same.\n//")
+	w.text("\n// The operations have the order of adamGeneric, and none is fused: the bits are the same.\n//")
 	w.function("adam", "(p, g, m, v []float32, c adam)", 136)
 	for i, c := range []string{"step", "beta1", "rest1", "beta2", "rest2", "eps", "scale", "root", "decay", "shrink"} {
 		w.textf("\tVBROADCASTSS c_%s+%d(FP), V%d", c, 96+4*i, 6+i)

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// slices is a kernel over slices of CX values, each at a pointer that moves on: several vectors a turn, then one by
-// one, then what is left under the mask.
+// slices is a kernel over slices of CX values, each at a pointer that advances. It processes several vectors a turn,
+// then one by one, then the remaining values under the mask.
 type slices struct {
 	comment          string
 	name, parameters string
-	size             int    // of the arguments
-	load             string // from the arguments
+	size             int    // size of the arguments, bytes
+	load             string // loads the arguments
 	pointers         string
 	unrolled         int
-	vector           string // what is done with one, AT bytes on; SUM is a register of its own
-	result           string // from the four SUMs, if there is any
+	vector           string // assembly for one vector, AT bytes on; SUM is its own register
+	result           string // computes the result from the four SUMs, if there is one
 }
 
 var vectorKernels = []slices{
@@ -36,7 +36,7 @@ var vectorKernels = []slices{
 		vector: "\tLOAD AT(SI), V1\n\tVMULPS V0, V1, V1\n\tSTORE V1, AT(SI)",
 	},
 	{
-		comment: "The maximum of 0 and x is its second operand, x, where that is NaN.",
+		comment: "The maximum of 0 and x is its second operand, x, if x is NaN.",
 		name:    "relu", parameters: "(x, y []float32)", size: 48, pointers: "SI DI", unrolled: 4,
 		load:   "\tZERO V0\n\tMOVQ x_base+0(FP), SI\n\tMOVQ x_len+8(FP), CX\n\tMOVQ y_base+24(FP), DI",
 		vector: "\tLOAD AT(SI), V1\n\tVMAXPS V1, V0, V1\n\tSTORE V1, AT(DI)",
@@ -73,7 +73,7 @@ var vectorKernels = []slices{
 	},
 }
 
-// vectorKernels go on with those of LeakyReLU: V0 is 0, V8 a factor and V9 that below 0.
+// vectorKernels also includes LeakyReLU: V0 is 0, V8 a factor and V9 the factor below 0.
 func init() {
 	reduce := vectorKernels[len(vectorKernels)-1].result
 	const u = "\tLOAD AT(BX), V1\n\tLOAD AT(DI), V2\n\tVADDPS V1, V2, V2\n"
@@ -102,12 +102,12 @@ func init() {
 	})
 }
 
-// writeVector writes the kernels over slices that do one thing to each value.
+// writeVector writes the kernels over slices that map each value.
 func (w *writer) writeVector() {
-	w.text(generated + "\n// Loops over slices: vectors, some at a time, then one by one, then what is " +
-		"left under a mask.\n")
+	w.text(generated + "\n// Loops over slices: several vectors at a time, then one by one, then the " +
+		"remaining values under a mask.\n")
 	w.text(either(w, masksAVX2, maskAVX512))
-	// the ways of the sets: values where two numbers are equal; where a number is positive; the factor where it is
+	// how each set selects: values where two numbers are equal; where a number is positive; the factor where it is
 	// negative; the two halves of a vector
 	own := strings.NewReplacer(
 		"WHERE", either(w, "VPCMPEQD V0, V1, V1\n\tVPAND V1, V2, V2", "VPCMPEQD V0, V1, K2\n\tVMOVAPS.Z V2, K2, V2"),

@@ -1,7 +1,7 @@
-// Package measure times the kernels at the work of training and holds them against peaks of this
-// machine, measured beside them: multiply-adds on registers, triad and gathered rows of memory.
-// Everything takes turns, and what counts are medians of ratios between neighbours in time, of
-// turns in which the machine kept its speed.
+// Package measure times the kernels on the work of training and compares them with peaks of this machine, measured at
+// the same time. The peaks are multiply-adds in registers, triad and gathered rows of memory. All measurements
+// alternate. The results are medians of ratios between adjacent measurements, from turns in which the machine kept its
+// speed.
 package measure
 
 import (
@@ -10,16 +10,16 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// Case is a piece of work and the peak it is held against.
+// Case is a piece of work and the peak that it is compared with.
 type Case struct {
 	Name, Unit string
-	Work       float64             // flops or bytes of a run
-	Peak       func(Clock) float64 // measures the machine's rate, in 10⁹ a second; 0: unknown here. nil: there is none
-	Baseline   string              // the same work, as bench/baselines/kernels_torch.py reads it; empty: none
+	Work       float64             // flops or bytes a run
+	Peak       func(Clock) float64 // measures the machine's rate, 10⁹ a second (0 = unknown here); nil: no peak
+	Baseline   string              // the same work, in the format of bench/baselines/kernels_torch.py (empty = none)
 	Prepare    func() (run func())
 }
 
-// Cases returns the kernels' work; with large, also what takes seconds or gigabytes.
+// Cases returns the kernels' cases; with large, also those that take seconds or gigabytes.
 func Cases(large bool) (all []Case) {
 	squares := []int{512, 1024, 2048}
 	if large {
@@ -30,7 +30,7 @@ func Cases(large bool) (all []Case) {
 	}
 	for _, d := range [][3]int{{140, 256, 1433}, {100_000, 256, 100}, {100_000, 47, 256}, {100_000, 40, 128},
 		{2708, 7, 256}} {
-		m, n, k := d[0], d[1], d[2] // a layer, and the gradients of its weights and of its inputs
+		m, n, k := d[0], d[1], d[2] // a layer, and the gradients of its weights and its inputs
 		all = append(all, gemm("NN", m, n, k), gemm("TN", k, n, m), gemm("NT", m, k, n))
 	}
 	graphs := []*Graph{Uniform(100_000, 20), Skewed(50_000, 20), Skewed(100_000, 100)}
@@ -64,21 +64,21 @@ func gemm(form string, m, n, k int) Case {
 	}
 }
 
-// Graph has as many sources as destinations, all of the same degree.
+// Graph has as many sources as destinations, all with the same degree.
 type Graph struct {
 	Name   string
 	Nodes  int
 	RowPtr []int64
 	Col    []int32
-	Seed   string // how the baseline makes a graph of the same kind
+	Seed   string // how the baseline makes a similar graph
 }
 
-// Uniform has neighbours drawn from all nodes: the worst case for caches.
+// Uniform returns a graph with neighbours sampled from all nodes: the worst case for caches.
 func Uniform(nodes, degree int) *Graph {
 	return draw(fmt.Sprintf("random %d×%d", nodes, degree), nodes, degree, 1)
 }
 
-// Skewed has neighbours as in a power law: node i with a density of i^(−2/3).
+// Skewed returns a graph with neighbours from a power law: node i has a density of i^(−2/3).
 func Skewed(nodes, degree int) *Graph {
 	return draw(fmt.Sprintf("skewed %d×%d", nodes, degree), nodes, degree, 3)
 }
@@ -112,7 +112,7 @@ func spmm(g *Graph, n int) Case {
 	}
 }
 
-// rows are the loops that memory bounds, on slabs beyond the caches.
+// rows returns the loops that are bound by memory, on slabs larger than the caches.
 func rows() []Case {
 	const tall, wide, classes = 100_000, 256, 500_000
 	const n = tall * wide
@@ -166,9 +166,9 @@ func rows() []Case {
 	}
 }
 
-const pieces = 16 // of a loop that is not a kernel
+const pieces = 16 // pieces of a loop that is not a kernel
 
-// softmax is that of rows of 64 without the division.
+// softmax computes the softmax of rows of 64 values without the division.
 type softmax struct{ x, y []float32 }
 
 func (s *softmax) Run(part int) {
@@ -198,7 +198,7 @@ func (d *dropout) Run(part int) {
 	}
 }
 
-// Values returns n of a fixed sequence in [−1, 1).
+// Values returns the first n values of a fixed sequence in [−1, 1).
 func Values(n int) []float32 {
 	x := kernels.Room(n)
 	for i := range x {
@@ -207,7 +207,7 @@ func Values(n int) []float32 {
 	return x
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+// mix is the finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 func mix(z uint64) uint64 {
 	z = (z + 1) * 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

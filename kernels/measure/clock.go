@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Clock tells how long something took, by the difference of two calls: Wall, or ProcessorTime on a
-// machine that others use too.
+// Clock measures durations as the difference of two calls. It is Wall, or ProcessorTime on a machine that others use
+// too.
 type Clock func() time.Duration
 
 var begin = time.Now()
 
-// Wall is the time that passes.
+// Wall is the wall clock.
 func Wall() time.Duration { return time.Since(begin) }
 
-// Cost is what a piece of work took, or a moment: by the wall, and by the processor, which is 0
-// where the system does not count it.
+// Cost is a duration or a point in time, by the wall clock and by processor time, which is 0 if the system does not
+// count it.
 type Cost struct{ Wall, Processor time.Duration }
 
-// Now returns this moment.
+// Now returns the current point in time.
 func Now() Cost {
 	now := Cost{Wall: Wall()}
 	if ProcessorTime != nil {
@@ -35,8 +35,8 @@ func Since(start Cost) Cost {
 	return Cost{now.Wall - start.Wall, now.Processor - start.Processor}
 }
 
-// Resident returns a line of /proc/self/status in bytes, 0 elsewhere than on Linux. VmRSS is what
-// is resident, VmHWM the most that was; reset makes what is resident now the most.
+// Resident returns a line of /proc/self/status in bytes, or 0 on systems other than Linux. VmRSS is the resident
+// memory, VmHWM its peak; reset sets the peak to the current value.
 func Resident(line string, reset bool) int64 {
 	if reset {
 		os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/kernels"
 )
 
-// TestRun holds that every turn is one of each, that enough turns count, and that ratios say how
-// many times faster ours is. By its clock the machine is always as fast, and our work takes 10 ms.
+// TestRun checks that every turn has one measurement of each, that enough turns count, and that ratios are how many
+// times faster our kernel is. The test's clock shows a constant speed, and our work takes 10 ms.
 func TestRun(t *testing.T) {
 	var ours, peaks, theirs int
 	var now atomic.Int64
@@ -40,7 +40,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestGood holds that slow turns do not count where enough others do.
+// TestGood checks that slow turns do not count if there are enough others.
 func TestGood(t *testing.T) {
 	slow := &Turns{best: 300, speeds: []float64{300, 150, 280, 110},
 		turns: []Turn{{"x": 1}, {"x": 9}, {"x": 2}, {"x": 8}}}
@@ -57,13 +57,13 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestSettle holds that the lowest speed around a turn's parts is the turn's.
+// TestSettle checks that a turn has the lowest speed around its parts.
 func TestSettle(t *testing.T) {
 	turns := NewTurns(Wall)
 	turns.Settle(0) // before any turn
 	turns.Begin()
 	turns.Check()
-	turns.best *= 1e6 // of a machine that was much faster
+	turns.best *= 1e6 // as if the machine had been much faster
 	turn := turns.Begin()
 	turn["x"] = 1
 	if good := turns.Good(1); turns.best > 0 && (len(good) != 2 || len(turns.kept()) != 0) {
@@ -74,7 +74,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// TestCases runs what is small of the table.
+// TestCases runs the small cases.
 func TestCases(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Cases(true) {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// onAll runs f on every thread at once and returns the seconds until the last is done.
+// onAll runs f on every thread at once and returns the seconds until the last one is done.
 func onAll(clock Clock, f func(thread int)) float64 {
 	var wg sync.WaitGroup
 	begin := clock()
@@ -16,10 +16,9 @@ func onAll(clock Clock, f func(thread int)) float64 {
 	return (clock() - begin).Seconds()
 }
 
-// fma measures 10⁹ operations a second of multiply-adds on registers alone; 0 where that is
-// unknown.
+// fma measures 10⁹ operations a second of multiply-adds in registers; 0 if unknown.
 func fma(clock Clock) float64 {
-	const rounds = 1 << 19 // some milliseconds: a thread is awake in a tenth of one
+	const rounds = 1 << 19 // some milliseconds: a thread wakes up in a tenth of one
 	if !vectors {
 		return 0
 	}
@@ -27,13 +26,12 @@ func fma(clock Clock) float64 {
 	return float64(fmaFlops()) * rounds * float64(runtime.GOMAXPROCS(0)) / seconds / 1e9
 }
 
-// Slab is the values of each array: beyond every cache.
+// Slab is the length of each array: larger than every cache.
 const Slab = 32 << 20
 
 var arrays = sync.OnceValue(func() [2][]float32 { return [2][]float32{Values(Slab), Values(Slab)} })
 
-// triad measures 10⁹ bytes a second of a = a + s·b: what is written has been read, so that nothing
-// moves uncounted.
+// triad measures 10⁹ bytes a second of a = a + s·b. The output has been read, so that no traffic goes uncounted.
 func triad(clock Clock) float64 {
 	a := arrays()
 	piece := Slab / runtime.GOMAXPROCS(0) &^ 63
@@ -48,9 +46,9 @@ func triad(clock Clock) float64 {
 	return bytes / seconds / 1e9
 }
 
-// Gather returns a measure of 10⁹ bytes a second read as rows of that many bytes, whole cache
-// lines, in that order from a table of no more of them than it names, at most 128 MB: what a
-// neighbour sum could reach that did nothing else.
+// Gather returns a measure of 10⁹ bytes a second for reading rows of `row` bytes, whole cache lines, in the given
+// order. The table has as many rows as order names, at most 128 MB. It is the bound of a neighbour sum that does
+// nothing else.
 func Gather(order []int32, row int) func(Clock) float64 {
 	return func(clock Clock) float64 { return gathered(clock, order, row) }
 }
@@ -59,7 +57,7 @@ func gathered(clock Clock, order []int32, row int) float64 {
 	if !vectors {
 		return 0
 	}
-	const ahead = 16 // gathers reads as many past the end
+	const ahead = 16 // gathers read 16 rows past the end
 	lines := max(row/4, 16) / 16
 	index := make([]int32, len(order)+ahead)
 	for i, r := range order {

@@ -8,10 +8,10 @@ import (
 
 var wide = strings.HasPrefix(kernels.Name(), "avx512") || kernels.Name() == "amx"
 
-// vectors is whether peaks can be measured.
+// vectors reports whether peaks can be measured.
 var vectors = kernels.Name() != "generic"
 
-// fmaFlops is how many operations a round of fmas does.
+// fmaFlops returns the operations in a round of fmas.
 func fmaFlops() int {
 	switch {
 	case wide:
@@ -23,7 +23,7 @@ func fmaFlops() int {
 }
 
 func fmas(rounds int) {
-	var x [32 * 16]float32 // processors are faster at multiplying zeros, for which they need less power
+	var x [32 * 16]float32 // not zeros: processors multiply zeros faster, since this takes less power
 	for i := range x {
 		x[i] = float32(int32(mix(uint64(i))>>32)) * 0x1p-31
 	}

@@ -2,7 +2,7 @@ package measure
 
 import "time"
 
-// Engine does the same work as a case, in turn with it.
+// Engine does the same work as a case, alternating with it.
 type Engine struct {
 	Name string
 	Run  func() (seconds float64, err error)
@@ -11,27 +11,26 @@ type Engine struct {
 // Result has medians over turns.
 type Result struct {
 	Rate   float64            // 10⁹ a second
-	OfPeak float64            // Rate over a peak measured beside it, 0 where that is unknown
+	OfPeak float64            // Rate over a peak measured next to it (0 = unknown)
 	Times  map[string]float64 // how many times faster than each engine
-	Turns  int                // turns that count
-	Speed  float64            // 10⁹ operations a second of multiply-adds on registers, 0 where unknown
+	Turns  int                // number of turns that count
+	Speed  float64            // 10⁹ operations a second of multiply-adds in registers (0 = unknown)
 }
 
-// least is how long a turn takes: shorter work is repeated.
+// least is the shortest time of a turn: shorter work is repeated.
 const least = 10 * time.Millisecond
 
-// Names of what a turn measures beside the engines.
+// Names of a turn's measurements other than the engines.
 const (
 	ownRate = "rate"
 	ofPeak  = "of peak"
 )
 
-// Run does the work turn by turn with its peak and the engines, until so many turns are good or
-// four times as many have been taken, in which case all count. rest is how long an engine's threads
-// may go on spinning after its work.
+// Run alternates the work with its peak and the engines until `turns` turns are good. After four times as many turns,
+// it stops and all turns count. rest is how long an engine's threads may spin after its work.
 func (c Case) Run(turns int, clock Clock, rest time.Duration, engines ...Engine) (Result, error) {
 	run := c.Prepare()
-	run() // once for the caches, pages and clock
+	run() // a first run fills caches, maps pages and raises the clock rate
 	repeats := 0
 	for begin := clock(); clock()-begin < least; repeats++ {
 		run()
@@ -39,7 +38,7 @@ func (c Case) Run(turns int, clock Clock, rest time.Duration, engines ...Engine)
 	all := NewTurns(clock)
 	for len(all.turns) < 4*turns && len(all.kept()) < turns {
 		turn := all.Begin()
-		run() // wakes the helpers
+		run() // wakes up the pool's helpers
 		begin := clock()
 		for range repeats {
 			run()

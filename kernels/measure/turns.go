@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Turn has what each way took or reached in one turn, by name.
+// Turn has the measurements of one turn, by name.
 type Turn map[string]float64
 
-// Turns measures ways that take turns on a machine whose speed varies: virtual processors move, two
-// of them may be two cores or share one, and whoever else runs there slows them. Around each part
-// of a turn multiply-adds on all threads measure how fast the machine is.
+// Turns measures alternating work on a machine whose speed varies. Virtual processors move, two of them may be two
+// cores or share one, and other users slow them. Around each part of a turn, multiply-adds on all threads measure the
+// machine's speed.
 type Turns struct {
 	clock  Clock
-	best   float64   // the highest rate of multiply-adds seen, 10⁹ a second; 0: unknown
-	speeds []float64 // of each turn, the lowest rate around its parts
+	best   float64   // the highest rate of multiply-adds so far, 10⁹ a second (0 = unknown)
+	speeds []float64 // [turn] the lowest rate around its parts
 	turns  []Turn
 }
 
-// steady is the fraction of the machine's best rate that is reached around a turn that counts.
+// steady is the fraction of the machine's best rate that all parts of a counted turn must reach.
 const steady = 0.85
 
-// NewTurns returns no turns yet. The machine's speed is measured by clock.
+// NewTurns returns a Turns without turns. It measures the machine's speed by clock.
 func NewTurns(clock Clock) *Turns { return &Turns{clock: clock} }
 
 // Reset drops all turns. The machine's best speed stays.
@@ -36,12 +36,11 @@ func (t *Turns) Begin() Turn {
 	return turn
 }
 
-// Check measures how fast the machine is, around a part of the last turn.
+// Check measures the machine's speed around a part of the last turn.
 func (t *Turns) Check() { t.note(fma(t.clock)) }
 
-// Settle spends at least rest on multiply-adds and, for a quarter of a second, waits for the
-// machine to be as fast as it was: whatever comes next finds all threads awake. What it measures
-// last counts for the last turn.
+// Settle runs multiply-adds for at least rest, and for up to a quarter of a second until the machine is as fast as
+// before. The next measurement then finds all threads awake. Its last measurement counts for the last turn.
 func (t *Turns) Settle(rest time.Duration) {
 	for begin := Wall(); ; {
 		speed, passed := fma(t.clock), Wall()-begin
@@ -59,8 +58,7 @@ func (t *Turns) note(speed float64) {
 	}
 }
 
-// Good returns the turns in which the machine kept its speed; all turns if those are fewer than
-// least.
+// Good returns the turns in which the machine kept its speed, or all turns if there are fewer than `least` of these.
 func (t *Turns) Good(least int) []Turn {
 	good := t.kept()
 	if len(good) < least {
