@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// TestAdvice: what is allowed and hardly meant is named before a run, and what is not, is not.
+// TestAdvice: settings that are allowed but probably not meant are named before a run, and no others are.
 func TestAdvice(t *testing.T) {
 	classes := dataset.Sites(dataset.SitesConfig{Nodes: 300, Columns: 40}, rng.New(1))
 	numbers := *classes

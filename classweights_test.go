@@ -9,11 +9,11 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// TestClassWeights: with every method given weights count as those of balanced do where they are the same, and others
-// give another model.
+// TestClassWeights: with every method, given weights that equal the balanced ones give the same model, and others
+// another one.
 func TestClassWeights(t *testing.T) {
 	g := priced(t, 300, false)
-	for i, v := range g.Labels.Values { // two classes, of which one is rare
+	for i, v := range g.Labels.Values { // two classes, one of them rare
 		class := int32(0)
 		if v != v {
 			class = -1

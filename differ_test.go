@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p"
 )
 
-// TestDifferences: settings that differ, or that one of two plans does not read, are named once, in the plan's order;
-// in some settings sites may differ.
+// TestDifferences: settings that differ, or that one of two plans does not read, are named once, in the plan's order.
+// Sites may differ in some settings.
 func TestDifferences(t *testing.T) {
 	said := func(a, b Plan) string {
 		fault := &p2p.MemberMismatchError{Name: "north", OurPlan: a.Agreed(), PeerPlan: b.Agreed()}

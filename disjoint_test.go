@@ -20,7 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// islands returns graphs of so many sites, without edges between them, and the graph of them all with its shards.
+// islands returns graphs of several sites, without edges between them, and the graph of them all with its shards.
 func islands(t *testing.T, sites int) (own []*graph.Graph, whole []*shard.Shard) {
 	t.Helper()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 300 * sites}, rng.New(1))
@@ -112,7 +112,7 @@ func TestJoinGraphAfterAStop(t *testing.T) {
 	}
 }
 
-// joinGraphs runs all sites, each with a directory of its own in dir.
+// joinGraphs runs all sites, each with its directory in dir.
 func joinGraphs(ctx context.Context, j *joined, own []*graph.Graph, dir string, outside ...[]shard.Outside) ([]*Result,
 	[]error) {
 	results, errs := make([]*Result, len(own)), make([]error, len(own))

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestEventsDoNotBlock: a reader that is slow, stops after the first event or never reads holds up no run, gets the
+// TestEventsDoNotBlock: a reader that is slow, stops after the first event or never reads delays no run, gets the
 // events in their order, and leaves no goroutine.
 func TestEventsDoNotBlock(t *testing.T) {
 	before := runtime.NumGoroutine()

@@ -18,8 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
-// TestFiguresOfARun: with every method the confusion matrix is that of the sites' own predictions, its accuracy the one
-// that the run reports, and calibrated probabilities of closed forms fit better.
+// TestFiguresOfARun: with every method the confusion matrix follows from the sites' own predictions, its accuracy is
+// the reported one, and calibrated probabilities of closed forms fit better.
 func TestFiguresOfARun(t *testing.T) {
 	for _, settings := range []string{"", "method: layer-wise\nmodel: gcn\nrounds: 20\nlr: 0.003",
 		"method: full-batch\nmodel: gcn\nrounds: 20", "method: full-batch\npeers: 1\nmodel: sage\nrounds: 20"} {
@@ -69,8 +69,8 @@ func TestFiguresOfARun(t *testing.T) {
 	}
 }
 
-// TestFiguresOfAMeeting: all sites have the same figures but for their own nodes, write the same model file, and have
-// the figures again when they start again after the end.
+// TestFiguresOfAMeeting: all sites have the same figures except for their own nodes, write the same model file, and
+// have the figures again when they restart after the end.
 func TestFiguresOfAMeeting(t *testing.T) {
 	p := read(t, "policy: random\ntransport: memory")
 	p.Peers = 3
@@ -118,8 +118,8 @@ func TestFiguresOfAMeeting(t *testing.T) {
 	}
 }
 
-// TestThresholdOfARun: the threshold that validation chose for its goal makes the predictions and the metric, and
-// stands in the model's card.
+// TestThresholdOfARun: the threshold that validation chose for its goal makes the predictions and the metric, and is in
+// the model's card.
 func TestThresholdOfARun(t *testing.T) {
 	l := ofSites(t, 2, "")
 	for _, s := range l.Shards {
@@ -170,8 +170,8 @@ func TestThresholdOfARun(t *testing.T) {
 	}
 }
 
-// TestThresholdsOfSeveral: where nodes have several classes, each class's threshold makes the predictions, figures and
-// model card alike, those of one peer and of three.
+// TestThresholdsOfSeveral: if nodes have several classes, each class's threshold makes the predictions, figures and
+// model card alike, with one peer and with three.
 func TestThresholdsOfSeveral(t *testing.T) {
 	var first *figures.Figures
 	for _, peers := range []int{1, 3} {

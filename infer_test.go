@@ -61,14 +61,14 @@ func apart(got, want mat.Dense) (most, rows float64) {
 	return most, rows / float64(max(1, want.Rows))
 }
 
-// TestInferenceRepeatsTraining: on the data of a run, what its peers compute together by its model is what each of them
-// predicted at its end: the same bits where layers are trained one after the other, else up to rounding. They agree
-// with the model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric. The long
-// form tries all with 2, 3 and 4 peers.
+// TestInferenceRepeatsTraining: on the data of a run, its peers compute together with its model what each of them
+// predicted at its end. These are the same bits if layers are trained one after the other, else up to rounding. They
+// agree with the model on the pooled graph, send no more bytes than was disclosed, and find the run's test metric. The
+// long form tries all with 2, 3 and 4 peers.
 func TestInferenceRepeatsTraining(t *testing.T) {
 	g, every := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1)),
 		testenv.LongForm(t)
-	// with about as many training nodes of each class a move of the logits is rounded otherwise in the model file
+	// with about equally many training nodes of each class, the model file rounds a move of the logits differently
 	for i, k := range g.Labels.Class {
 		if k == 0 && i%4 > 0 && g.Split[i] == graph.Train {
 			g.Split[i] = graph.None
@@ -78,7 +78,7 @@ func TestInferenceRepeatsTraining(t *testing.T) {
 		given string
 		bits  bool    // the same bits
 		rows  float64 // fraction of the rows that rounding to a grid may move by a step
-		whole float64 // bound of the distance from the model on the pooled graph; 0: rows are rounded
+		whole float64 // bound of the distance from the model on the pooled graph (0 = rows are rounded)
 	}{
 		{"method: layer-wise; model: gcn; encoder: pca:16; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
 		{"method: layer-wise; model: sage; encoder: raw; hidden: 12; rounds: 8; keep_last: true", true, 0, 1e-4},
@@ -218,7 +218,7 @@ func TestInferenceOfNewNodes(t *testing.T) {
 }
 
 // TestSitesInfer: sites on a network compute what they predicted at the end of their run; sites with other models, and
-// a site without the others, are told so.
+// a site without the others, get an error.
 func TestSitesInfer(t *testing.T) {
 	l := ofSites(t, 3, "")
 	l.Plan = read(t, "policy: random")
@@ -289,8 +289,8 @@ func TestSitesInfer(t *testing.T) {
 	}
 }
 
-// TestInferenceSendsAsDisclosed: what crosses is what was disclosed before, number by number, where rows are dense and
-// all of them cross.
+// TestInferenceSendsAsDisclosed: what is sent was disclosed before, number by number, if rows are dense and all of them
+// are sent.
 func TestInferenceSendsAsDisclosed(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 600, Columns: 300, Train: 0.12}, rng.New(1))
 	for given, numbers := range map[string]float64{

@@ -15,7 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// again returns p as it goes on from r's model.
+// again returns p for training that starts from r's model.
 func again(t *testing.T, p Plan, r *Result) (Plan, *Initial) {
 	t.Helper()
 	init := &Initial{Model: r.Model, Card: r.Card}

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// TestNarrowCounts: counts in 16 and 32 bits have the sums that those of 64 have, also the wide ones among them, which
-// may be negative, for vectors of one owner and of several; what travels is as small as it can be.
+// TestNarrowCounts: counts in 16 and 32 bits have the same sums as counts in 64, including wide ones, which may be
+// negative, for vectors of one owner and of several. What is sent is as small as it can be.
 func TestNarrowCounts(t *testing.T) {
 	wide := func(i int) bool { return i%5 == 0 }
 	for _, size := range []int{1, 2, 3, 4, 5, 9} {

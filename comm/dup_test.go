@@ -85,7 +85,8 @@ func TestDupEnds(t *testing.T) {
 	must(t, errs)
 }
 
-// TestDupTells: a member that loses another one by either group tells those, too, that listen to it by the other group.
+// TestDupTells: a member that loses another one in either group also informs the members that listen to it in the other
+// group.
 func TestDupTells(t *testing.T) {
 	for which := range 2 {
 		_, gs := groups(3, netsim.Config{})
@@ -95,7 +96,7 @@ func TestDupTells(t *testing.T) {
 			if g.Rank() == 2 {
 				return nil
 			}
-			sums := both[which*g.Rank()+(1-which)*(1-g.Rank())] // of so few numbers member 1 listens to member 0 only
+			sums := both[which*g.Rank()+(1-which)*(1-g.Rank())] // of so few, member 1 listens only to member 0
 			err := sums.AllReduce(t.Context(), comm.Reduce, make([]float32, 5))
 			var peer *comm.PeerError
 			if !errors.As(err, &peer) || peer.Rank != 2 {
@@ -107,7 +108,7 @@ func TestDupTells(t *testing.T) {
 	}
 }
 
-// flood is a transport by which a frame of the second group comes again and again.
+// flood is a transport that delivers a frame of the second group again and again.
 type flood []byte
 
 func (f flood) Recv(context.Context, int) ([]byte, error) {

@@ -140,7 +140,7 @@ func TestCancelledBefore(t *testing.T) {
 	}
 }
 
-// Close ends a running call with ErrClosed here, and with this member's rank where something from it is missing.
+// Close ends a running call with ErrClosed here, and with this member's rank at members that lack something from it.
 func TestClose(t *testing.T) {
 	for name, run := range operations {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// What a peer sends is not trusted: each of these frames ends the call with an error that names the peer and says what
-// was wanted.
+// What a peer sends is not trusted: each of these frames ends the call with an error that names the peer and what was
+// expected.
 func TestForeignFrames(t *testing.T) {
 	frame := func(op, door, step, seq byte, total uint64, payload int) []byte {
 		b := make([]byte, comm.HeaderLen+payload)
@@ -271,7 +271,7 @@ func TestEarlySums(t *testing.T) {
 	})
 }
 
-// Members that disagree on lengths or on the operation are told so.
+// Members that disagree on lengths or on the operation get an error about it.
 func TestDisagreement(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -355,7 +355,7 @@ func TestDisagreement(t *testing.T) {
 			net, sent := netsim.New(2, netsim.Config{}), make(chan struct{})
 			gs := []*comm.Group{comm.NewGroup(second{net.Transport(0), sent}, 0, 2),
 				comm.NewGroup(&first{Transport: net.Transport(1), sent: sent}, 1, 2)}
-			told := make(chan struct{}) // member 1 stays until then: one that has left is a fault of its own
+			told := make(chan struct{}) // member 1 stays until then: leaving is another fault
 			errs := each(gs, func(g *comm.Group) error {
 				defer g.Close()
 				if g.Rank() == 0 {

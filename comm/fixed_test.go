@@ -94,9 +94,8 @@ func TestBytesOfFixedSums(t *testing.T) {
 	}
 }
 
-// adversarial returns the members' parts: columns of any scale, also of zeros, where all members
-// may have their largest numbers in the same place and of the same sign, or numbers half-way
-// between integers.
+// adversarial returns the members' parts: columns of any scale, also of zeros. All members may have their largest
+// numbers in the same place and of the same sign, or numbers half-way between integers.
 func adversarial(t *rapid.T, members, columns, rows, bits int) [][]float32 {
 	key := rng.New(rapid.Uint64().Draw(t, "seed"))
 	parts := make([][]float32, members)
@@ -130,8 +129,8 @@ func adversarial(t *rapid.T, members, columns, rows, bits int) [][]float32 {
 	return parts
 }
 
-// Whatever the members send, the sum of the integers fits in its bits, lies M/2 steps from the
-// exact sum at most, is what plain loops give, and is the same bits at all members.
+// Whatever the members send, the sum of the integers fits in its bits and is at most M/2 steps from the exact sum. It
+// equals the result of plain loops, and is the same bits at all members.
 func TestFixedSums(t *testing.T) {
 	for _, test := range []struct{ bits, members int }{{8, 8}, {16, 64}, {32, 64}} {
 		t.Run(fmt.Sprintf("%d bits", test.bits), func(t *testing.T) {
@@ -171,8 +170,8 @@ func TestFixedSums(t *testing.T) {
 	}
 }
 
-// Parts of Update have a step each, as columns have: what is summed is what the parts alone would
-// be. The residual is what this member's integers lack of its numbers, at most half a step.
+// Parts of Update have a step each, as columns have: their sums equal the sums of the separate parts. The residual is
+// what this member's integers lack of its numbers, at most half a step.
 func TestFixedSumOfParts(t *testing.T) {
 	const members = 3
 	lengths := []int{5, 0, 4200, 1}
@@ -223,7 +222,7 @@ func TestFixedSumOfParts(t *testing.T) {
 			at += n
 		}
 	}
-	// Nothing is left out of what is not rounded.
+	// A sum that is not rounded leaves nothing out.
 	_, gs := groups(1, netsim.Config{})
 	c := comm.Contribution{Update: []float32{0.3}, Residual: []float32{7}, Bits: 8}
 	if _, err := gs[0].Reduce(t.Context(), &c); err != nil || c.Residual[0] != 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// floats that any bit pattern may be among.
+// floats may have any bit pattern.
 func patterns(n int) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -35,7 +35,7 @@ func TestFloatsAreLittleEndian(t *testing.T) {
 			}
 		}
 		if n > 0 {
-			odd := append([]byte{0}, got...)[1:] // where no float32 may lie
+			odd := append([]byte{0}, got...)[1:] // not aligned for a float32
 			if back := floats(odd); math.Float32bits(back[n-1]) != math.Float32bits(x[n-1]) {
 				t.Fatalf("%d floats at an odd address: bits of the last are %x, must be %x", n,
 					math.Float32bits(back[n-1]), math.Float32bits(x[n-1]))

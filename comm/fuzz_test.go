@@ -116,7 +116,7 @@ var pairwise = []func(g *comm.Group) error{
 
 // FuzzOperations: whatever frames the other member sends, an operation ends, without a panic, and fails with a
 // *PeerError that names it unless all came that it waits for. in is a list of frames, each behind its length as uint16;
-// a length of 65,535 stands for a full frame of zeros behind the 16 bytes that follow.
+// a length of 65,535 means a full frame of zeros behind the 16 bytes that follow.
 func FuzzOperations(f *testing.F) {
 	for k, run := range pairwise {
 		f.Add(uint8(k), encodeScript(heard(f, run)))
@@ -132,7 +132,7 @@ func FuzzOperations(f *testing.F) {
 	})
 }
 
-// heard returns the frames that member 0 receives where nothing goes wrong.
+// heard returns the frames that member 0 receives if nothing goes wrong.
 func heard(t testing.TB, run func(g *comm.Group) error) [][]byte {
 	t.Helper()
 	kept := &script{}

@@ -53,8 +53,8 @@ func must(t *testing.T, errs []error) {
 	}
 }
 
-// AllReduce of n floats over W members sends 2·4·n·(W−1) bytes in all under its door, and 16 a frame under Control;
-// what the members count is what the network carried.
+// AllReduce of n floats over W members sends 2·4·n·(W−1) bytes in all in its traffic class, and 16 a frame under
+// Control. What the members count is what the network carried.
 func TestBytesOfAllReduce(t *testing.T) {
 	for size := 1; size <= 7; size++ {
 		for _, n := range []int{0, 1, 4095, 4096, 5003, 65_536 * 7, 375_000} {
@@ -207,7 +207,7 @@ func value(place ...int) float32 {
 }
 
 // run does the step as one member and compares with what a plain reading of the documentation gives. Vectors are
-// constant but for a few places, which keeps the twin simple and quick.
+// constant except in a few places, which keeps the twin simple and quick.
 func (s step) run(ctx context.Context, g *comm.Group, at int) error {
 	me, size := g.Rank(), g.Size()
 	vector := func(n int, place ...int) []float32 {

@@ -51,8 +51,8 @@ const (
 	partStep, countStep, sumStep, countSumStep, gridStep = 1, 2, 3, 4, 5
 )
 
-// TestLiesAreNamed: whatever one member sends that no honest member can send, every other member ends with an error
-// that names it, also those that it has sent nothing to.
+// TestLiesAreNamed: if one member sends what no honest member can send, every other member ends with an error that
+// names it, even members that it has sent nothing to.
 func TestLiesAreNamed(t *testing.T) {
 	t.Parallel()
 	limit := func(int) comm.Limit { return comm.Limit{What: "a share", Least: -0.1, Most: 2} }
@@ -121,8 +121,8 @@ func TestLiesAreNamed(t *testing.T) {
 	}
 }
 
-// TestLimitsAreNoAlarm: numbers at their limits pass in every form of a sum, and so does what is not finite at all
-// members alike.
+// TestLimitsAreNoAlarm: numbers at their limits pass in every form of a sum, and so do numbers that are not finite at
+// all members alike.
 func TestLimitsAreNoAlarm(t *testing.T) {
 	for _, size := range []int{1, 2, 3, 7} {
 		for _, bits := range []int{0, 8, 16, 32} {
@@ -158,8 +158,9 @@ func TestLimitsAreNoAlarm(t *testing.T) {
 	}))
 }
 
-// TestRefuseTellsAll: a member that refuses another one between two operations tells those, too, that listen to neither
-// of them. Of two members the other one is at fault for what this one has not sent. Other errors are nobody's business.
+// TestRefuseTellsAll: a member that refuses another one between two operations also informs members that listen to
+// neither of them. In a group of two, the other member is at fault for what this one has not sent. Other errors are
+// nobody's business.
 func TestRefuseTellsAll(t *testing.T) {
 	for _, size := range []int{2, 5} {
 		for _, culprit := range []int{0, -1} {

@@ -129,8 +129,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestPath: operations one after another take their trips times the latency and at most what all their bytes need of
-// one link beside.
+// TestPath: operations one after another take their trips times the latency and at most the time of all their bytes
+// over one link.
 func TestPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := netsim.Model{Latency: 50 * time.Millisecond, Rate: 5e6 / 8}
@@ -162,7 +162,7 @@ func TestPath(t *testing.T) {
 	})
 }
 
-// TestDupBeside: what the second group of Dup sends is counted, what it waits for is not: it does so beside.
+// TestDupBeside: what the second group of Dup sends is counted; its waits are not, as they run in parallel.
 func TestDupBeside(t *testing.T) {
 	_, gs := groups(2, netsim.Config{})
 	must(t, each(gs, func(g *comm.Group) error {

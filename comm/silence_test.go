@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 )
 
-// A member that stays connected and says nothing is named, by every operation and without a deadline.
+// A member that stays connected and sends nothing is named, by every operation and without a deadline.
 func TestSilentMemberIsNamed(t *testing.T) {
 	for name, run := range operations {
 		t.Run(name, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestSilentMemberIsNamed(t *testing.T) {
 	}
 }
 
-// Who sends little, but something, is not silent; nor is who takes long between two operations of its own.
+// A member that sends little is not silent, nor is one that takes long between two of its operations.
 func TestSlowMemberIsNotSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := netsim.Config{Links: netsim.Table{All: netsim.Model{Rate: 40_000}}} // a frame takes seven seconds

@@ -10,8 +10,8 @@ import (
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 // TestColumns: rows of six independent columns have at most three numbers and reveal about as large a share of the
-// variance, and who knows five columns reads the sixth. Where rows have as many numbers as there are columns, the same
-// attack reads nearly all.
+// variance; an attacker that knows five columns finds the sixth. If rows have as many numbers as there are columns, the
+// same attack finds nearly all.
 func TestColumns(t *testing.T) {
 	g, err := made("six", 1)
 	if err != nil {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Panels of points and a level give an SVG file that names all series once, also where a figure is
-// not a number.
+// Panels of points and a level give an SVG file that names all series once, even if a figure is not a number.
 func TestWrite(t *testing.T) {
 	panel := Panel{Title: "cora", X: "MB", Y: "test", Level: 81.5,
 		Points: []Point{{0, 0.3, 82.5, 0.4}, {1, 1788, 79.9, 0}, {1, 5, math.NaN(), 0}}}

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Graphs are drawn from a seed: both kinds have hubs, and only communities keep most edges in their
-// groups.
+// Graphs follow from a seed: both kinds have hubs, and only communities keep most edges in their groups.
 func TestDraw(t *testing.T) {
 	for _, kind := range []string{"power-law", "communities"} {
 		g, err := Open("", kind+"-1M")

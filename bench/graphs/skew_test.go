@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// rows is a graph without edges of n nodes, whose classes take turns and of which all train.
+// rows is a graph of n nodes without edges; classes take turns, and all nodes train.
 func rows(n, classes int) *graph.Graph {
 	adj, err := graph.FromEdges(n, nil, nil, nil, graph.Build{})
 	if err != nil {
@@ -22,7 +22,7 @@ func rows(n, classes int) *graph.Graph {
 	return g
 }
 
-// Mean and variance of a gamma distribution are its shape; those of a Dirichlet share are 1/n and
+// Mean and variance of a gamma distribution are its shape; a Dirichlet share has mean 1/n and variance
 // (n-1)/(n²(nα+1)).
 func TestGammaAndDirichlet(t *testing.T) {
 	const draws = 40000

@@ -23,8 +23,8 @@ func TestParseMarker(t *testing.T) {
 	}
 }
 
-// A peer is in at most one of the phases that a line of its log begins, whatever it has logged last, and in its own
-// when it has logged what the phase waits for.
+// A peer is in at most one of the phases that a line of its log begins, whatever it has logged last. It is in its own
+// phase when it has logged what the phase waits for.
 func TestPhases(t *testing.T) {
 	named := phases[:len(phases)-2]
 	for _, m := range methods {

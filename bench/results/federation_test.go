@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// The standard error is that of the differences run by run, not of the two spreads.
+// The standard error comes from the differences run by run, not from the two spreads.
 func TestDifference(t *testing.T) {
 	of := func(tests ...float64) (s summary) {
 		for _, x := range tests {
@@ -23,8 +23,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// The same sites hold the data, whether they train together, alone or at one place: alone nothing is
-// sent, and pooled nothing either; few labels are few for all.
+// The same sites have the data, whether they train together, separately or at one place. Separate and pooled training
+// send nothing; few labels are few for all.
 func TestPayments(t *testing.T) {
 	b, err := openBook("", filepath.Dir(testenv.DataDir(t, "cora")), 2)
 	if err != nil {

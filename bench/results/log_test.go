@@ -69,7 +69,7 @@ func TestFinishedRunsAreKept(t *testing.T) {
 	}
 }
 
-// A log of a program that did not know a setting holds the runs with its default.
+// A log of a program that did not know a setting has the runs with its default.
 func TestLogsOfOtherPrograms(t *testing.T) {
 	e := experiment{Data: "cora", Plan: heddle.Defaults("", "")}
 	ask, was := e.asked(3), e.asked(3)

@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// rows is a graph without edges of n nodes, whose classes take turns and of which all train.
+// rows is a graph of n nodes without edges; classes take turns, and all nodes train.
 func rows(n, classes int) *graph.Graph {
 	adj, err := graph.FromEdges(n, nil, nil, nil, graph.Build{})
 	if err != nil {
@@ -21,7 +21,7 @@ func rows(n, classes int) *graph.Graph {
 	return g
 }
 
-// Each site keeps so many training nodes of each class.
+// Each site keeps the given number of training nodes of each class.
 func TestFewLabels(t *testing.T) {
 	g := rows(600, 3)
 	shards, err := heddle.Split(g, heddle.Plan{Policy: "random", Peers: 4, Seed: 1})

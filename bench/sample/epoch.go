@@ -86,7 +86,7 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// labelled returns a graph with random features and classes, whose first `seeds` nodes train.
+// labelled returns a graph with random features and classes, whose seeds of one turn train.
 func (o options) labelled(adj *graph.CSR) *graph.Graph {
 	n, key := adj.NumDst, rng.New(1).FoldString("bench/sample/features")
 	g := &graph.Graph{Name: "drawn", Adj: *adj, Split: make([]graph.Split, n)}

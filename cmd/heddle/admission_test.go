@@ -165,7 +165,7 @@ func TestAdmissionGuide(t *testing.T) {
 	if was, again := lines("north/run/predictions.csv"), lines("north/again.csv"); was != again || was < 10 {
 		t.Errorf("predictions of the run have %d lines, those of the same nodes later %d", was, again)
 	}
-	// The log tells of the run and of the refusal.
+	// The log records the run and the refusal.
 	for event, want := range map[admission.RecordEvent][]string{
 		admission.Began:     {"tumour-registry serial 1", "tumour-registry serial 2", "plan "},
 		admission.Connected: {"north", "west", " rows"},
@@ -390,7 +390,7 @@ func TestApproveCommand(t *testing.T) {
 	refuse(t, 2, []string{"the command init"}, append(by("south"), "--identity", f.at("none.key"))...)
 }
 
-// TestApproveAsks: the page comes before the question, and nothing is signed without a yes.
+// TestApproveAsks: the page is shown before the question, and nothing is signed without a yes.
 func TestApproveAsks(t *testing.T) {
 	t.Parallel()
 	f := found(t)
@@ -451,8 +451,8 @@ func TestApproveAsks(t *testing.T) {
 	}
 }
 
-// TestCheckPlan: the page says what leaves to whom, what policy and roster say, and all settings; it needs neither key
-// nor policy.
+// TestCheckPlan: the page lists what is sent to whom, the verdicts of policy and roster, and all settings; it needs
+// neither key nor policy.
 func TestCheckPlan(t *testing.T) {
 	t.Parallel()
 	f := found(t)

@@ -184,9 +184,8 @@ func (l *badLine) join(t *testing.T, c *crew, carrier string, settings []string)
 	return outs, time.Since(begun)
 }
 
-// TestTripsOverALine: over a line of packets a run waits for its trips times the latency. What the
-// carriers add, as to widen their windows, is less than as much again; a machine under load may take
-// another while.
+// TestTripsOverALine: over a line of packets a run waits for its trips times the latency. The carriers add less than as
+// much again, for example to widen their windows; a machine under load may take longer.
 func TestTripsOverALine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: -short")
@@ -201,7 +200,7 @@ func TestTripsOverALine(t *testing.T) {
 			outs, took := line.join(t, c, carrier, nil)
 			for r, out := range outs {
 				f := figures(t, filepath.Join(out, "result.json"))
-				// One peer may begin a message later, end one earlier, and send one that the other alone waits for.
+				// One peer may begin a message later, end one earlier, and send one for which only the other waits.
 				least := time.Duration(f.Trips-3) * delay
 				if waited := time.Duration(f.Waited * float64(time.Second)); f.Trips < 10 || waited < least ||
 					waited > 3*least {

@@ -92,7 +92,7 @@ var graphCases = []fieldCase{
 	{"19-label-holes", "", func(c *trial) {
 		for name, k := range map[string]struct {
 			change   func(k int, x row)
-			imported []string // what import prints, and of train, with a class of each
+			imported []string // the output of import and of train, with a class of each
 			trained  []string
 		}{
 			"unlabelled": {func(k int, x row) {

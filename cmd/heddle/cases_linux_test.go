@@ -59,7 +59,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// A trial runs one case. What is not as it must be is kept in its faults.
+// A trial runs one case, and keeps what is wrong in its faults.
 type trial struct {
 	*testing.T
 	dir, shared string
@@ -112,7 +112,7 @@ func (c *trial) run(exit int, line string, patterns ...string) string {
 	return text
 }
 
-// end reports the faults of a case, or what notYet has of it.
+// end reports the faults of a case, or its reason in notYet.
 func (c *trial) end(name string) {
 	reason, listed := notYet[name]
 	switch {

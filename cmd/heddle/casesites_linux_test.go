@@ -72,14 +72,14 @@ var processCases = []fieldCase{
 	}},
 }
 
-// apart is a network of its own, with only the loopback.
+// apart is a separate network, with only the loopback.
 const apart = `unshare -n -m bash -c 'ip link set lo up; `
 
 var networkCases = []fieldCase{
 	{"28-udp-dropped", "root", func(c *trial) {
 		c.sites(40, nil, nil)
 		c.plan("")
-		// A - R - B: R drops UDP without a word
+		// A - R - B: R silently drops UDP
 		c.write("net.sh", prelude+`
 			mount -t tmpfs none /run; mkdir -p /run/netns
 			for x in A R B; do ip netns add $x && ip -n $x link set lo up || exit 1; done

@@ -213,7 +213,7 @@ var tableCases = []fieldCase{
 		}
 	}},
 	{"11-spellings-across-sites", "", func(c *trial) {
-		// each column by itself: of two classes, categories or truths in two spellings, none may become more
+		// each column by itself: two classes, categories or truths in two spellings must stay two
 		for column, southern := range map[string]func(x row){
 			"outcome": func(x row) { x["outcome"] = strings.ToUpper(x["outcome"][:1]) + x["outcome"][1:] },
 			"ward":    func(x row) { x["ward"] = strings.ToLower(x["ward"]) + " " },
@@ -279,7 +279,7 @@ var tableCases = []fieldCase{
 				}
 			})
 			c.plan("")
-			if name == "text" { // neither site waits in silence
+			if name == "text" { // no site waits without a message
 				k.want = append(k.want, "!waiting for south[^\n]*10s of")
 			}
 			c.run(0, "meet plan.yaml", k.want...)

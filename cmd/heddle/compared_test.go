@@ -11,9 +11,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// TestJoinCompares: a site that joins by heddle compare --plan trains alone, too, and says whether joining paid by its
-// own test nodes. The figure of together is that of the predictions which the run wrote, that of alone is what the
-// site's part gives by itself. The other site sends nothing for it.
+// TestJoinCompares: a site that joins by heddle compare --plan also trains by itself, and reports whether joining
+// helped on its own test nodes. The figure of "together" is computed from the predictions which the run wrote, the
+// figure of "alone" from the site's part. The other site sends nothing for it.
 func TestJoinCompares(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)
@@ -67,7 +67,7 @@ func TestJoinCompares(t *testing.T) {
 	}
 }
 
-// TestCompareOverSitesRefuses: what heddle compare takes with a plan, and what without one.
+// TestCompareOverSitesRefuses: what heddle compare accepts with a plan, and without one.
 func TestCompareOverSitesRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{

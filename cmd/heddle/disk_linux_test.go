@@ -21,7 +21,7 @@ import (
 // noSync names a file: once it is there, every fsync of a test's peer fails with an I/O error, as on a failing disk.
 const noSync = "HEDDLE_TEST_NO_SYNC"
 
-// breakDisk lets syncs fail as noSync says.
+// breakDisk lets syncs fail as described at noSync.
 func breakDisk() {
 	if path := os.Getenv(noSync); path != "" {
 		go failSyncs(path)

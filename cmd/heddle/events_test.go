@@ -65,7 +65,7 @@ func TestSolvedRounds(t *testing.T) {
 	}
 }
 
-// TestToStandardOutput: where the data go to standard output, nothing else does.
+// TestToStandardOutput: if the data go to standard output, nothing else does.
 func TestToStandardOutput(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "out")
@@ -81,7 +81,7 @@ func TestToStandardOutput(t *testing.T) {
 	}
 }
 
-// TestResultsAreTheOwners: nobody but the owner can read what a run and predict write about nodes.
+// TestResultsAreTheOwners: only the owner can read what a run and predict write about nodes.
 func TestResultsAreTheOwners(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: Windows has access lists in place of modes")

@@ -32,7 +32,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// refuse fails the test unless the program ends with exit and its error holds all of want.
+// refuse fails the test unless the program ends with exit and its error contains all of want.
 func refuse(t *testing.T, exit int, want []string, args ...string) {
 	t.Helper()
 	got, _, stderr := call(t.Context(), args...)
@@ -541,7 +541,7 @@ func TestStay(t *testing.T) {
 			}
 			break
 		}
-		for begun := time.Now(); ; time.Sleep(time.Millisecond) { // until it is further than in its life before
+		for begun := time.Now(); ; time.Sleep(time.Millisecond) { // until it is further than before the kill
 			if list := checkpoints(t, state(1)); len(list) > 0 && list[0] > newest+50 {
 				newest = list[0]
 				break

@@ -55,7 +55,7 @@ func (f *flock) said(r int, text string) bool {
 	return strings.Contains(f.lines[r].String(), text)
 }
 
-// until waits for peer r to say text.
+// until waits for peer r to print text.
 func (f *flock) until(t *testing.T, r int, text string) {
 	t.Helper()
 	for begun := time.Now(); !f.said(r, text); time.Sleep(5 * time.Millisecond) {

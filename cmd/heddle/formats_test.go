@@ -37,7 +37,7 @@ func TestDGL(t *testing.T) {
 		}
 		must(t, "export", "--shards", parts, "-o", back)
 		again := must(t, "import", "--dgl", filepath.Join(back, "small.json"), "-o", back+"-parts")
-		dense := regexp.MustCompile("bytes of features [0-9.]+, ") // as which DGL has features that are sparse
+		dense := regexp.MustCompile("bytes of features [0-9.]+, ") // DGL has sparse features as dense ones
 		if cut := func(s string) string {
 			return dense.ReplaceAllString(s[strings.Index(s, "\n")+1:], "")
 		}; cut(again) != cut(text) {

@@ -205,14 +205,14 @@ func frozenRun(t *testing.T, name, data string, peers int, settings []string) st
 	}
 	switch {
 	case slices.Contains(settings, "links"):
-	case strings.Contains(name, "embedding"): // which the model file has not
+	case strings.Contains(name, "embedding"): // the model file lacks it
 		text = fmt.Sprintf("predictions %x ", sha256.Sum256(contents(t, filepath.Join(out, "predictions.csv"))))
 	default:
 		predicted := filepath.Join(out, "p.csv")
 		plain("predict", "--model", model, "--data", data, "-o", predicted)
 		text = fmt.Sprintf("predictions %x ", sha256.Sum256(contents(t, predicted)))
 	}
-	if !strings.HasPrefix(name, "minibatch") { // a prefetched row may be asked for twice, or be in the cache by then
+	if !strings.HasPrefix(name, "minibatch") { // a prefetched row may be requested twice, or be in the cache by then
 		text += fmt.Sprintf("halo %d control %d ", r.Bytes.Halo, r.Bytes.Control)
 	}
 	return fmt.Sprintf("tensors %x %sreduce %d validation %s", hashTensors(t, model), text, r.Bytes.Reduce, val)

@@ -14,9 +14,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// everyWay trains by settings over each transport and number of processes, with quic over QUIC only, and by alone at
-// one peer with the complete graph. All ways must give the same bits, and alone the same losses within tolerance,
-// relative. It returns the data, their parts, and the folder of the runs: "memory" is one of them.
+// everyWay trains by settings over each transport and number of processes, with quic only over QUIC, and by `alone` at
+// one peer with the complete graph. All ways must give the same bits, and one peer the same losses within a relative
+// tolerance. It returns the data, their parts, and the folder of the runs: "memory" is one of them.
 func everyWay(t *testing.T, settings, quic, alone []string, tolerance float64) (data, parts, dir string) {
 	t.Helper()
 	data, dir = sites(t), t.TempDir()
@@ -62,9 +62,9 @@ func TestFullbatch(t *testing.T) {
 	equal(t, "test accuracy", *first.Test, *alone.Test)
 }
 
-// stays runs two peers with the given number of parts, all but the first at the second peer, which is killed in the
-// midst of a run and loses its checkpoints, which both write every so many rounds. The other waits; when the failed one
-// is back it fetches the state of the run, and both must continue to the model of an undisturbed run.
+// stays runs two peers with the given number of parts, all except the first at the second peer. That one is killed in
+// the middle of a run and loses its checkpoints, which both write every few rounds. The other waits; when the failed
+// one is back it fetches the state of the run, and both must continue to the model of an undisturbed run.
 func stays(t *testing.T, parts int, every string, settings ...string) {
 	t.Helper()
 	c := newCrew(t, 2)

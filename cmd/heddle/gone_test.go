@@ -17,11 +17,12 @@ var goneSettings = strings.Fields(`mode preset balanced label_augmentation leave
 	budget hops_kept rounds_alone single withhold_few
 	link_relations loss quantile relation_fanouts round_limit straggler warmup with_replacement`)
 
-// aboutPrivacy are those of them on which privacy rested: whoever asks for one must not be led to another one.
+// aboutPrivacy are the deleted settings that privacy depended on: a user who asks for one must not be led to another
+// one.
 var aboutPrivacy = []string{"label_epsilon", "clip_means", "update_norm", "least_in_sum", "min_peers", "colluding",
 	"failed_rows"}
 
-// TestGoneSettings: a setting that is no more is refused as unknown, as a flag and in a text, and none about privacy is
+// TestGoneSettings: a deleted setting is refused as unknown, as a flag and in a text, and one about privacy is not
 // answered by the name of another one.
 func TestGoneSettings(t *testing.T) {
 	t.Parallel()
@@ -53,7 +54,7 @@ func TestGoneSettings(t *testing.T) {
 	}
 }
 
-// TestGonePolicyFields: so is a field of a policy.
+// TestGonePolicyFields: a deleted field of a policy is refused, too.
 func TestGonePolicyFields(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)

@@ -19,7 +19,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// TestHospitals goes the whole way of three hospitals, from tables as each of them keeps them to reports and
+// TestHospitals goes through all steps of three hospitals, from tables as each of them keeps them to reports and
 // predictions. The tables have Latin-1, UTF-16 and UTF-8, semicolons with a decimal comma, dates in three forms, a
 // tenth of the labels missing in three spellings, one patient in eight with the class that matters, and a note that one
 // patient has.
@@ -173,7 +173,7 @@ func TestHospitals(t *testing.T) {
 		}
 	}
 
-	// what the one patient's note has stays at her hospital, and not in the model either
+	// the one patient's note stays at her hospital, and is not in the model either
 	for _, dir := range []string{"cologne-part", "cologne-run", "ulm-part", "ulm-run", "munich-run"} {
 		filepath.WalkDir(filepath.Join(c.dir, dir), func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {

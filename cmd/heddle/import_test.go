@@ -80,7 +80,7 @@ func TestImportExplains(t *testing.T) {
 		!strings.Contains(skipped, "few.csv,2,target,") {
 		t.Errorf("skipped:\n%s", skipped)
 	}
-	// A column of more categories than usual is dropped unless it is asked for, by either name.
+	// A column of more categories than usual is dropped unless the user asks for it, by either name.
 	for _, flag := range []string{"--categorical", "--onehot"} {
 		out := must(t, "import", "--nodes", at("nodes.csv"), "--label-column", "label", flag, "note", "--on-error",
 			"skip", "-o", at(flag))
@@ -129,7 +129,7 @@ func TestImportStops(t *testing.T) {
 	}
 }
 
-// TestImportNamesNoFields: errors about flags speak of tables and columns, not of the library's fields.
+// TestImportNamesNoFields: errors about flags name tables and columns, not the library's fields.
 func TestImportNamesNoFields(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

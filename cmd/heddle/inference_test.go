@@ -10,8 +10,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// TestPredictAlone: a part alone is predicted for without neighbours at other peers, and the command says how many,
-// with the embeddings of all nodes; predictions go to the format that the name tells.
+// TestPredictAlone: predictions for only one part lack neighbours at other peers, and the command reports how many. It
+// writes the embeddings of all nodes, and predictions in the format of the file's name.
 func TestPredictAlone(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -88,7 +88,7 @@ func TestPredictAlone(t *testing.T) {
 }
 
 // TestEmbeddingsOfLinks: a run of links and heddle predict write the rows that the decoder reads, of the same nodes;
-// without one of the files that it may write predict says so.
+// without one of the files that it may write, predict reports that.
 func TestEmbeddingsOfLinks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -123,8 +123,8 @@ func TestInvite(t *testing.T) {
 	}
 }
 
-// TestInvitePlanned: a site that heddle plan has put into federation.yaml alone, and nobody has signed, invites others;
-// an answer for another federation is refused.
+// TestInvitePlanned: a site that heddle plan has made the only member of an unsigned federation.yaml invites others; an
+// answer for another federation is refused.
 func TestInvitePlanned(t *testing.T) {
 	t.Parallel()
 	o := rawSites(t)

@@ -30,8 +30,8 @@ func (c *crew) together(t *testing.T, plan, command string) string {
 	return text
 }
 
-// TestJoinSeeds: a plan of several runs is one approval and one command; each run is that of a plan with its seed, all
-// sites keep the model that validates best, and repeating the command reads the runs from their checkpoints.
+// TestJoinSeeds: a plan of several runs needs one approval and one command. Each run equals the run of a plan with its
+// seed, all sites keep the model that validates best, and repeating the command reads the runs from their checkpoints.
 func TestJoinSeeds(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)

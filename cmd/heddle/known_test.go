@@ -26,7 +26,7 @@ func people(t *testing.T, dir, prefix string) (nodes, edges string) {
 	return nodes, edges
 }
 
-// TestPredictKnown: a figure is not of nodes that trained the model, and known nodes are neighbours only.
+// TestPredictKnown: a figure does not count nodes that trained the model, and known nodes are only neighbours.
 func TestPredictKnown(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

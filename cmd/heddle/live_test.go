@@ -14,7 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// fetched returns the status and the body at url; 0: nobody answers.
+// fetched returns the status and the body at url (0 = nobody answers).
 func fetched(url string) (int, string) {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := c.Get(url)
@@ -42,7 +42,7 @@ func until(t *testing.T, url string, wanted func(status int, body string) bool) 
 	}
 }
 
-// watched begins a run of three sites over QUIC, of which the first serves a page and the last joins when it is told.
+// watched begins a run of three sites over QUIC; the first serves a page, and the last joins on request.
 func watched(t *testing.T, settings ...string) (url string, last func(), wait func() error) {
 	t.Helper()
 	c := newCrew(t, 3)
@@ -81,7 +81,7 @@ func watched(t *testing.T, settings ...string) (url string, last func(), wait fu
 	return "http://" + at, func() { begun++; join(2) }, wait
 }
 
-// TestLivePage: the page of a real run says for whom it waits, then that all are there, and ends with the run.
+// TestLivePage: the page of a real run shows for whom it waits, then that all are there, and ends with the run.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	url, last, wait := watched(t, "--rounds", "30")

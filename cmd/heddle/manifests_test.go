@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/cli"
 )
 
-// Objects of Kubernetes, as far as the examples have fields: the strict reader refuses others.
+// Objects of Kubernetes with the fields that the examples have: the strict reader refuses others.
 type (
 	kubeMeta struct {
 		Name   string            `yaml:"name"`

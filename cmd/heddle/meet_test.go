@@ -201,7 +201,7 @@ func TestMeet(t *testing.T) {
 		}
 	}
 
-	// A policy bounds whose texts are told.
+	// A policy bounds which texts are sent.
 	if err := os.WriteFile(at("policy.yaml"), []byte("federation: f\nmethods: [class-means]\nmin_members: 2\n"+
 		"categories: [sex]\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestMeet(t *testing.T) {
 		t.Errorf("exit %d, %s", exit, errors)
 	}
 
-	// Only the site at fault gets the details; the others learn which site it is.
+	// Only the site at fault gets the details; the others only learn which site it is.
 	for name, e := range all(func(name string) []string {
 		more := []string{"--out", at("%s-again", name)}
 		if name == "west" {
@@ -317,7 +317,7 @@ func TestPlantedText(t *testing.T) {
 		return []string{"predict", "--model", at("%s/run/model.safetensors", name), "--shard", part,
 			"--out", at("%s/predictions.csv", name)}
 	})
-	for _, name := range names { // the parts have a random split of their own
+	for _, name := range names { // the parts have another random split
 		was := string(contents(t, at("%s/run/predictions.csv", name)))
 		is := string(contents(t, at("%s/predictions.csv", name)))
 		row := regexp.MustCompile(`(?m)^([^,]+),[^,]+,[^,]+,(train|val|test),`)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMinibatch: all transports, numbers of processes, and sizes of groups and of the cache give the same bits, the
-// curve is that of one peer with the complete graph, and predict computes the model's predictions again.
+// TestMinibatch: all transports, numbers of processes, and sizes of groups and of the cache give the same bits. The
+// curve equals the curve of one peer with the complete graph, and predict computes the model's predictions again.
 func TestMinibatch(t *testing.T) {
 	t.Parallel()
 	settings := []string{"--method", "mini-batch", "--model", "sage", "--rounds", "30", "--batch-size", "32",

@@ -22,7 +22,7 @@ func bareSites(t *testing.T) string {
 	return dir
 }
 
-// severalSites writes a generated data set of nodes with several classes, of which one is scarce, and returns its
+// severalSites writes a generated data set of nodes with several classes, one of them scarce, and returns its
 // directory.
 func severalSites(t *testing.T) string {
 	t.Helper()

@@ -73,8 +73,8 @@ func (n *network) inside(site string, c *exec.Cmd) *exec.Cmd {
 	return out
 }
 
-// TestThreeNetworks: three sites with a network, a home and raw tables of their own train month after month. The
-// name of the federation is the only flag.
+// TestThreeNetworks: three sites, each with its network, home and raw tables, train month after month. The name of the
+// federation is the only flag.
 func TestThreeNetworks(t *testing.T) {
 	testenv.OnlyLong(t)
 	o := rawSites(t)

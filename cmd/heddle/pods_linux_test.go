@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// pod starts a container as the kubelet does: its image and volumes are the root, read-only but for the claim, its user
-// and its environment are those of the manifest. The arguments are the root, the file of hosts and the command.
+// pod starts a container as the kubelet does: its image and volumes are the root, read-only except for the claim; user
+// and environment come from the manifest. The arguments are the root, the file of hosts and the command.
 const pod = `set -e
 root=$1 hosts=$2
 shift 2
@@ -64,7 +64,7 @@ func runPods(t *testing.T, data string, of podsOf) {
 		at("secret")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	for dir := root; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) { // which its user must pass
+	for dir := root; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) { // its user must pass
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}

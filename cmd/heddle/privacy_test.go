@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// TestPrivateEdges: a run with epsilon says what it kept private, on screen, in result and model, and spends
-// from the ledger, until a run is refused.
+// TestPrivateEdges: a run with epsilon reports what it kept private, on screen, in result and model, and spends from
+// the ledger, until a run is refused.
 func TestPrivateEdges(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
@@ -58,7 +58,7 @@ func TestPrivateEdges(t *testing.T) {
 	refuse(t, 2, []string{at("ledger"), "records are missing or were changed"}, train...)
 }
 
-// TestPrivateEdgesOfSites: each site has a ledger of its own, and the others learn when one is at its end.
+// TestPrivateEdgesOfSites: each site has its ledger, and the others learn when one is used up.
 func TestPrivateEdgesOfSites(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)

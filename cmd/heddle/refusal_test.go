@@ -180,7 +180,7 @@ func (f *flock) same(t *testing.T, ranks ...int) {
 	}
 }
 
-// last returns the last line of what a peer has said.
+// last returns the last line that a peer has printed.
 func (f *flock) last(r int) string {
 	lines := strings.Split(strings.TrimSpace(f.lines[r].String()), "\n")
 	return lines[len(lines)-1]

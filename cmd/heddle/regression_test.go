@@ -13,8 +13,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// priceTables writes tables of n nodes at two sites whose price follows from a column of their own and one of their
-// neighbours', and imports them.
+// priceTables writes tables of n nodes at two sites, whose price follows from one of their columns and one of their
+// neighbours' columns, and imports them.
 func priceTables(t *testing.T, n int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -49,8 +49,8 @@ func priceTables(t *testing.T, n int) (dir string) {
 	return dir
 }
 
-// TestRegressionFromTables: a numeric column is imported as a target, trained, measured beside the mean, written by the
-// schema and into predictions, and predicted again from the model file for tables and data.
+// TestRegressionFromTables: a numeric column is imported as a target, trained, measured next to the mean, and written
+// by the schema and into predictions. It is predicted again from the model file for tables and data.
 func TestRegressionFromTables(t *testing.T) {
 	t.Parallel()
 	dir := priceTables(t, 400)
@@ -117,7 +117,7 @@ func number64(t *testing.T, text string) float64 {
 	return x
 }
 
-// TestRegressionRefuses: what needs classes says so and names the setting, and a cell that is not a number is named by
+// TestRegressionRefuses: the error of what needs classes names the setting, and a cell that is not a number is named by
 // line and column.
 func TestRegressionRefuses(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// TestRepeat: the settings beside a report repeat the run, to the same model and the same predictions.
+// TestRepeat: the settings next to a report repeat the run, to the same model and the same predictions.
 func TestRepeat(t *testing.T) {
 	t.Parallel()
 	data := sites(t)
@@ -78,7 +78,7 @@ func TestRepeatInit(t *testing.T) {
 	refuse(t, 2, []string{"settings.yaml: init_file", "no such file"}, again...)
 }
 
-// TestRepeatJoin: the settings beside the reports of all sites are the same, and a plan that repeats the run.
+// TestRepeatJoin: the settings next to the reports of all sites are the same, and are a plan that repeats the run.
 func TestRepeatJoin(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 2)

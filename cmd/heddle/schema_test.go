@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A schema is what is read of a JSON Schema: the keywords that that of results uses.
+// A schema has the keywords of JSON Schema that the schema of results uses.
 type schema map[string]any
 
 // resultSchema returns the schema of the reference.
@@ -24,7 +24,7 @@ func resultSchema(t *testing.T) (s schema) {
 	return s
 }
 
-// bySchema checks that the file of a run is by the schema, and returns it.
+// bySchema checks that the file of a run follows the schema, and returns it.
 func bySchema(t *testing.T, s schema, path string) (object any) {
 	t.Helper()
 	if err := json.Unmarshal(contents(t, path), &object); err != nil {
@@ -61,7 +61,7 @@ func is(v any, name string) bool {
 	return name == "object"
 }
 
-// faults returns what of v is not by the schema.
+// faults returns what in v violates the schema.
 func (s schema) faults(v any, root schema, at string) (all []string) {
 	s = s.at(root)
 	fault := func(format string, args ...any) { all = append(all, at+" "+fmt.Sprintf(format, args...)) }

@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// interruptedAt runs the program until state holds checkpoints in as many directories, and returns what it said.
+// interruptedAt runs the program until state has checkpoints in this many directories, and returns what it printed.
 func interruptedAt(t *testing.T, state string, stores int, args ...string) (exit int, stderr string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -50,7 +50,7 @@ func TestStatusIsTrue(t *testing.T) {
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 		return cmd.Process
 	}
-	// shows waits until the status has all of want, for so long at most.
+	// shows waits until the status has all of want, at most for the given time.
 	shows := func(most time.Duration, want ...string) {
 		t.Helper()
 		text, lacks := "", ""

@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// operators are three sites, each with a folder and a home of its own, that have their raw tables and nothing else.
+// operators are three sites, each with a separate folder and home, that have their raw tables and nothing else.
 type operators struct {
 	t     *testing.T
 	dir   string
@@ -172,7 +172,7 @@ func (o *operators) allowFullBatch() {
 	}
 }
 
-// TestTakePart: three sites with raw tables train by two commands each, without a flag and with two files; next month
+// TestTakePart: three sites with raw tables train by two commands each, without a flag and with two files. Next month
 // the same command trains again, and asks only if something new leaves.
 func TestTakePart(t *testing.T) {
 	t.Parallel()
@@ -197,7 +197,7 @@ func TestTakePart(t *testing.T) {
 	if e := o.takePart("", nil, "--yes")["west"]; !strings.Contains(e.out, "nothing is new") {
 		t.Errorf("the same tables again\n%s%s", e.out, e.errors)
 	}
-	// One site alone ends well after its wait, and the others may still come later.
+	// A single site ends well after its wait, and the others may still come later.
 	o.replace("south", "site.yaml", "# wait: 10m ", "wait: 2s ")
 	if e := o.run("south", "", "take-part", "--yes"); e.exit != 0 ||
 		!strings.Contains(e.out, "nothing is new here: results/run-1 has the results; for 2s it waits") ||
@@ -368,7 +368,7 @@ func TestTakePartKilled(t *testing.T) {
 	}
 }
 
-// TestTakePartSigned: with signatures a site needs one command more, and a member that is revoked takes no part.
+// TestTakePartSigned: with signatures a site needs one more command, and a member that is revoked takes no part.
 func TestTakePartSigned(t *testing.T) {
 	t.Parallel()
 	o := operate(t, nil, "--federation", "tumour-registry")

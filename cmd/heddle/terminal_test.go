@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// TestMistyped: what is nearly a command or a flag is suggested, and nothing for what is like none.
+// TestMistyped: a nearly right command or flag gets a suggestion, and a text that is like none gets nothing.
 func TestMistyped(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
@@ -29,7 +29,7 @@ func TestMistyped(t *testing.T) {
 		"status " +
 			"127.0.0.1:80": `heddle status takes flags only (got "127.0.0.1:80"); usage: heddle status [--http ADDRESS]`,
 		"frobnicate": "",
-		// Settings of privacy that are no more: whoever asks for one must not be led to another one.
+		// Deleted settings of privacy: a user who asks for one must not be led to another one.
 		"train --label-epsilon 4": "",
 		"train --clip-means":      "",
 		"train --least-in-sum 3":  "",

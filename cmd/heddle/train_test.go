@@ -23,7 +23,7 @@ import (
 // quick are settings of a short run with a hidden layer and its exchange.
 var quick = slices.Concat(quickPlan, []string{"--checkpoint-every", "4", "-q"})
 
-// quickPlan are those of quick on which sites agree.
+// quickPlan are the settings of quick on which sites agree.
 var quickPlan = []string{"--method", "layer-wise", "--encoder", "pca:16", "--hidden", "16", "--rounds", "12"}
 
 // inClosedForm reports whether args train class means, which have no layers.
@@ -370,8 +370,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestResumeOfAnotherRun: before the first checkpoint, too, --resume continues no run of other data or settings, and
-// no other run takes the directory of one that goes on; a link out of the directory is refused.
+// TestResumeOfAnotherRun: even before the first checkpoint, --resume continues no run of other data or settings, and no
+// other run takes the directory of a running one. A link out of the directory is refused.
 func TestResumeOfAnotherRun(t *testing.T) {
 	t.Parallel()
 	data, out := sites(t), t.TempDir()
@@ -387,7 +387,7 @@ func TestResumeOfAnotherRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := cli.Record{Path: cli.RecordOf(state), Settings: append(settings, "data: "+data+"\nout: "+out+"\n"...)}
-	if err := record.Keep(); err != nil { // all that a run leaves that is killed at once
+	if err := record.Keep(); err != nil { // all that remains of a run that is killed at once
 		t.Fatal(err)
 	}
 	refused := func(want string, more ...string) {

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// care writes tables of patients, drugs and prescriptions: a patient's outcome is that of the drugs
-// that they take, whose table alone says which.
+// care writes tables of patients, drugs and prescriptions: a patient's outcome follows from the drugs that they take,
+// and only the drugs' table has it.
 func care(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,8 +40,8 @@ func care(t *testing.T) string {
 	return dir
 }
 
-// TestSeveralTables: typed tables become a data set, a partition of it trains in full batch over three
-// peers to what one peer gets, and the model predicts for tables of the same types.
+// TestSeveralTables: typed tables become a data set. A partition of it trains in full batch over three peers to the
+// losses of one peer, and the model predicts for tables of the same types.
 func TestSeveralTables(t *testing.T) {
 	t.Parallel()
 	dir := care(t)
@@ -154,8 +154,8 @@ func contains(t *testing.T, text string, want ...string) {
 	}
 }
 
-// TestDirectedTables: messages along the edges of a table, one way or both ways apart, give three peers
-// what one gets.
+// TestDirectedTables: with messages along the edges of a table, one way or both ways apart, three peers have the losses
+// of one.
 func TestDirectedTables(t *testing.T) {
 	t.Parallel()
 	dir := care(t)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestServiceUnit: the commands of the systemd unit and of the pod are ones that this program takes, and the unit takes
-// its exit codes as they are meant.
+// TestServiceUnit: this program takes the commands of the systemd unit and of the pod, and the unit treats its exit
+// codes as they are meant.
 func TestServiceUnit(t *testing.T) {
 	t.Parallel()
 	of := map[string]string{}

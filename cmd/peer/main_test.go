@@ -21,7 +21,8 @@ func TestLean(t *testing.T) {
 	}
 }
 
-// TestOtherCommands: what only heddle has is answered by where it is, and texts name the commands as this program's.
+// TestOtherCommands: for a command that only heddle has, the error names heddle, and texts name the commands as this
+// program's.
 func TestOtherCommands(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{

@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// joint is the message w·ReLU(z∘gain + r), gain a learned row and r the row of the destination: what a neighbour and
-// the node have together.
+// joint is the message w·ReLU(z∘gain + r), gain a learned row and r the row of the destination: it joins a neighbour
+// and the node.
 func joint(name string, width int) *aggregate.EdgeMessages {
 	gain := tape.NewParam(name+".gain", 1, width, 1)
 	return &aggregate.EdgeMessages{

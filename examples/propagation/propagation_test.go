@@ -20,8 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// TestPropagation: three sites train by a method of which Heddle knows nothing, with one of them killed in the midst;
-// what they send is on the method's list, and a list of one step less refuses it. The model gives any program the same
+// TestPropagation: three sites train by a method that is not part of Heddle, and one of them is killed in the middle.
+// What they send is on the method's list, and a list of one step less refuses it. The model gives any program the same
 // classes.
 func TestPropagation(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 900, Sites: 3, Classes: 3, Degree: 30, Train: 0.5}, rng.New(1))

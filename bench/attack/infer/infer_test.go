@@ -51,8 +51,8 @@ func cora(t testing.TB, parts int) []*shard.Shard {
 	return shards
 }
 
-// TestEnds: of a run of links the rows of ends tell a site's links apart from other pairs, where a model has learned
-// anything, and those among near nodes are fewer.
+// TestEnds: in a run of links the rows of ends distinguish a site's links from other pairs, if a model has learned
+// anything. Among near nodes there are fewer such rows.
 func TestEnds(t *testing.T) {
 	g := graphtest.Communities(400, 40, 3, 0.95, rng.New(1))
 	policy, err := partition.ParsePolicy("fennel")
@@ -132,8 +132,8 @@ func TestArea(t *testing.T) {
 	}
 }
 
-// TestRays: rows of zeros and ones are found in XᵀΔ for a Δ that nobody knows, also where two of them share words that
-// no other has.
+// TestRays: rows of zeros and ones are found in XᵀΔ for an unknown Δ, also if two of them share words that no other
+// has.
 func TestRays(t *testing.T) {
 	rows := [][]int32{{0, 1, 2, 9, 10, 11}, {2, 3, 4, 9}, {5, 6, 7, 9, 10, 11}}
 	g := mat.New(12, 20)
@@ -155,14 +155,14 @@ func TestRays(t *testing.T) {
 	}
 }
 
-// bounds are what an attack may tell: more is a leak that was not there, and less an attack that no longer works.
+// bounds limit what an attack may reveal: more is a new leak, and less an attack that no longer works.
 type bounds struct {
 	attack, measure string
 	least, most     float64
 }
 
-// TestLeaks holds what each attack tells of Cora to what it told: docs/measurements/attacks.md has the figures. The
-// short form trains no shadow models.
+// TestLeaks compares what each attack reveals about Cora with earlier figures, which are in
+// docs/measurements/attacks.md. The short form trains no shadow models.
 func TestLeaks(t *testing.T) {
 	for settings, want := range map[string][]bounds{
 		"method=class-means": {
@@ -226,9 +226,9 @@ func TestLeaks(t *testing.T) {
 	}
 }
 
-// TestRowsHideTrainingLabels: rows that cross tell the classes of training nodes at most 8 points better than those of
-// test nodes, as four of eight members see them together, in the long form all eight. With own parts in,
-// they tell one of them nearly all.
+// TestRowsHideTrainingLabels: rows that are sent reveal the classes of training nodes at most 8 points better than the
+// classes of test nodes. Four of eight members see them together, in the long form all eight. With own parts in, they
+// reveal nearly all to one member.
 func TestRowsHideTrainingLabels(t *testing.T) {
 	every := testenv.LongForm(t)
 	for out, most := range map[string]float64{"true": 0.08, "false": 1} {
@@ -293,8 +293,8 @@ func TestGradientsLeak(t *testing.T) {
 	}
 }
 
-// TestLabelsInTheClear: the label counts of a site are exact for the other of two members, and for who sums in the
-// clear.
+// TestLabelsInTheClear: the label counts of a site are exact for the other of two members, and for the member that sums
+// in the clear.
 func TestLabelsInTheClear(t *testing.T) {
 	for parts, settings := range map[int]string{2: "method=class-means", 3: "method=class-means secure_sums=off"} {
 		run, err := Train(t.Context(), planOf(t, settings), cora(t, parts), 0)
@@ -308,7 +308,7 @@ func TestLabelsInTheClear(t *testing.T) {
 	}
 }
 
-// TestPlanted: one member decides the first weights of encoder mlp; no check refuses it, also where sums are secure.
+// TestPlanted: one member decides the first weights of encoder mlp; no check refuses it, even if sums are secure.
 func TestPlanted(t *testing.T) {
 	run, err := Planted(t.Context(), planOf(t, "method=layer-wise encoder=mlp layers=1 rounds=30"), cora(t, 3), 0)
 	if err != nil {
@@ -328,7 +328,7 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// TestThinned: a site keeps so many training nodes, of as many classes as it can.
+// TestThinned: a site keeps n training nodes, of as many classes as it can.
 func TestThinned(t *testing.T) {
 	before := cora(t, 3)
 	for _, n := range []int{1, 5, 20} {
@@ -350,9 +350,10 @@ func TestThinned(t *testing.T) {
 	}
 }
 
-// TestRowsHideTrainingTargets: rows of a numeric target tell more of training nodes' targets than of test nodes' where
-// a node's own part stays in the means, and hardly more by default. Few nodes with many columns train, so that the part
-// of one is large: of few features, where rows are of residuals and of directions, and of more than these.
+// TestRowsHideTrainingTargets: rows of a numeric target reveal more about training nodes' targets than about test
+// nodes' if a node's own part stays in the means, and hardly more by default. Few nodes with many columns train, so
+// that the part of one is large. The test has few features, for which rows have residuals and directions, and more
+// features than these.
 func TestRowsHideTrainingTargets(t *testing.T) {
 	rowsHideTrainingTargets(t, 60)
 	if testenv.LongForm(t) {
@@ -416,8 +417,8 @@ func rowsHideTrainingTargets(t *testing.T, columns int) {
 	}
 }
 
-// TestPrivateRowsHideEdges: rows that cross with epsilon tell edges hardly better than those that no edge has entered;
-// the rows without it do so by far.
+// TestPrivateRowsHideEdges: rows that are sent with epsilon reveal edges hardly better than rows that no edge has
+// entered; rows without epsilon reveal them far better.
 func TestPrivateRowsHideEdges(t *testing.T) {
 	for settings, bound := range map[string][2]float64{"method=class-means": {0.15, 1},
 		"method=class-means epsilon=4": {-0.1, 0.1}} {
@@ -469,9 +470,9 @@ func rareWords(words int) *graph.Graph {
 	return g
 }
 
-// TestPlanting: a member that gives its nodes in each class one rare column reads from the rows of others which nodes
-// have it: hardly anything: of few columns rows have what the regression on own columns leaves, and of more the maps
-// are limited.
+// TestPlanting: a member that gives its nodes in each class one rare column learns hardly anything about which nodes of
+// others have it. With few columns rows contain only what the regression on own columns leaves; with more columns the
+// maps are limited.
 func TestPlanting(t *testing.T) {
 	policy, err := partition.ParsePolicy("random")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// topics returns a graph of three groups, whose edges and words tell the group; a third each trains, validates and
+// topics returns a graph of three groups, whose edges and words reveal the group; a third each trains, validates and
 // tests.
 func topics(t *testing.T) *graph.Graph {
 	t.Helper()
@@ -53,8 +53,8 @@ func topics(t *testing.T) *graph.Graph {
 	return g
 }
 
-// TestPoison: a lie that no data can produce ends the run; others reduce accuracy about as much as
-// docs/measurements/faults.md says.
+// TestPoison: a lie that no data can produce ends the run; others reduce accuracy about as much as in
+// docs/measurements/faults.md.
 func TestPoison(t *testing.T) {
 	ends := math.Inf(1)
 	for _, test := range []struct {

@@ -111,8 +111,8 @@ func TestColumnsGuessed(t *testing.T) {
 	}
 }
 
-// TestColumnsBesideComponents: columns of classes that cross next to components name about as many of a node's words as
-// columns of classes by themselves may.
+// TestColumnsBesideComponents: columns of classes that are sent next to components name about as many of a node's words
+// as columns of classes by themselves may.
 func TestColumnsBesideComponents(t *testing.T) {
 	testenv.OnlyLong(t)
 	shards, p := cora(t, 3, map[string]string{"method": "layer-wise", "model": "sage", "encoder": "pca:16+classes",
@@ -131,7 +131,7 @@ func TestColumnsBesideComponents(t *testing.T) {
 	}
 }
 
-// TestLogitsTellLess: where rounds learn from residuals, the logits that are sent name few of a node's words.
+// TestLogitsTellLess: if rounds learn from residuals, the logits that are sent name few of a node's words.
 func TestLogitsTellLess(t *testing.T) {
 	testenv.OnlyLong(t)
 	shards, p := cora(t, 3, map[string]string{"exchange": "halo", "class_target": "residual"})
