@@ -43,7 +43,7 @@ func plainFour(parts [][]float32) (sums []float32, residuals [][]float32) {
 	return sums, residuals
 }
 
-// TestFourBits: of 2 to 7 members all have the sums of the grid that the mean of their root mean squares sets, half a
+// TestFourBits: with 2 to 7 members all have the sums of the grid that the mean of their root mean squares sets. Half a
 // byte is sent for each number, and what is beyond a member's reach stays with it.
 func TestFourBits(t *testing.T) {
 	lengths := []int{301, 0, 64, 7} // parts begin and end within a byte

@@ -27,7 +27,7 @@ func written(t *testing.T, n int) (string, chain.Head) {
 	return path, l.lines.Head()
 }
 
-// headLine is what stands beside a log that ends with h.
+// headLine is the content of the head file of a log that ends with h.
 func headLine(h chain.Head) []byte { return fmt.Appendf(nil, "%020d %s\n", h.Seq, h.Hash) }
 
 func hashLine(line []byte) string { return fmt.Sprintf("%x", sha256.Sum256(line)) }
@@ -137,7 +137,7 @@ func TestLogChanged(t *testing.T) {
 			t.Errorf("%s: not noticed", what)
 		}
 	}
-	// Who rewrites log and head alike is found out by a head that was kept elsewhere.
+	// A head that was kept elsewhere exposes a change of both log and head.
 	forged, _ := written(t, 5)
 	if _, err := VerifyLog(forged, nil, head); err == nil ||
 		!strings.Contains(err.Error(), "record 4 is not the one that was known") {

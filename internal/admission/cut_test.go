@@ -10,9 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk/disktest"
 )
 
-// Power is cut after every single call of the file system: the log then opens, has every record
-// that Append had returned for, and goes on; what was changed by nobody is never taken for a
-// forgery.
+// Power is cut after every single call of the file system: the log then opens, has every record for which Append had
+// returned, and goes on. A log that nobody changed is never taken for a forgery.
 func TestLogAndPowerCut(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	var done []int

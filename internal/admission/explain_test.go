@@ -23,7 +23,7 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// TestExplain: what is said of a policy follows from Check: a bound is a refusal, its absence is left open.
+// TestExplain: the explanation of a policy follows from Check: a bound is a refusal, its absence is left open.
 func TestExplain(t *testing.T) {
 	_, refuses, _ := policy(t).Explain()
 	for _, want := range []string{"more layers than 2", "more bytes sent in one run than 100000",

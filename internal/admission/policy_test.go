@@ -49,7 +49,7 @@ func consent() Approval {
 	return Approval{Federation: "tumour-registry", Plan: plan, Site: north.id, Expires: "2026-12-31"}
 }
 
-// What sites tell each other of their tables is bounded by a list, which may be empty.
+// A list, which may be empty, bounds what sites send each other about their tables.
 func TestPolicyTold(t *testing.T) {
 	for text, want := range map[string]string{"": "", "categories: [ward, sex]\n": `"town"`,
 		"categories: []\n": `"ward"`} {
@@ -298,7 +298,7 @@ func TestGuard(t *testing.T) {
 		to := &sink{}
 		g := p.Guard(to, 0, nil)
 		start := time.Now()
-		for range 20 { // 20 × 5000 bytes at 4096 bytes a second, of which a burst of 1024 is free
+		for range 20 { // 20 × 5000 bytes at 4096 bytes a second, with a free burst of 1024
 			if err := g.Send(t.Context(), 1, nil, make([]byte, 5000)); err != nil {
 				t.Fatal(err)
 			}
@@ -334,9 +334,8 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestGuardKeepsWhatWasSent: what is kept is never less than what was sent, and not much more; a
-// process that begins with it sends no more in all than the policy says, and one that ends in good
-// order leaves the number itself.
+// TestGuardKeepsWhatWasSent: what is kept is never less than what was sent, and not much more; a process that begins
+// with it sends no more in all than the policy allows, and one that ends normally leaves the exact number.
 func TestGuardKeepsWhatWasSent(t *testing.T) {
 	p := policy(t)
 	p.Hours, p.MaxRate = nil, 0

@@ -69,8 +69,7 @@ func encoded[T document](t *testing.T, s *Signed[T]) []byte {
 	return b
 }
 
-// rule fails unless err is a refusal by that rule which says all of words; an empty rule wants no
-// error.
+// rule fails unless err is a refusal by that rule which contains all of words; an empty rule wants no error.
 func rule(t *testing.T, what string, err error, want string, words ...string) {
 	t.Helper()
 	if want == "" {
@@ -228,7 +227,7 @@ func TestAdmit(t *testing.T) {
 		{east.id, "", []Role{Observer}, now.AddDate(0, 0, -1), nil},
 		{west.id, "roster.revoked", nil, now, []string{"west", "serial 2"}},
 		{stranger.id, "roster.unknown", nil, now, []string{stranger.id}},
-		{"north", "roster.unknown", nil, now, nil}, // names are for people, not for the door
+		{"north", "roster.unknown", nil, now, nil}, // names are for people, and admit nobody
 	} {
 		m, err := r.Admit(c.id, c.at, c.roles...)
 		rule(t, c.id, err, c.want, c.says...)
@@ -398,7 +397,7 @@ func TestOneFederationForAll(t *testing.T) {
 	if lines := second.Changes(held.Body); len(lines) != 1 || !strings.HasPrefix(lines[0], want) {
 		t.Errorf("changes: %q, want %q…", lines, want)
 	}
-	// A site that begins with a later version takes a person's word for it, too.
+	// A site that begins with a later version relies on a person's check of it, too.
 	fresh := Trusted(filepath.Join(t.TempDir(), "trusted.json"))
 	rule(t, "a later version first", fresh.Update(signed(t, third, north, west), third.Fingerprint(), now), "")
 }
@@ -419,8 +418,7 @@ func FuzzRoster(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { canonical[Roster](t, file) })
 }
 
-// canonical fails where a file that parses does not encode to the same bytes, or its parts cannot
-// be used.
+// canonical fails if a file that parses does not encode to the same bytes, or its parts cannot be used.
 func canonical[T document](t *testing.T, file []byte) {
 	s, err := parseDocument[T](file)
 	if err != nil {
@@ -439,7 +437,7 @@ func canonical[T document](t *testing.T, file []byte) {
 	}
 }
 
-// TestVersionsAreValues: changing one version leaves those that it was made of as they are.
+// TestVersionsAreValues: changing one version leaves the versions that it was made of as they are.
 func TestVersionsAreValues(t *testing.T) {
 	first := three()
 	before := first.Fingerprint()

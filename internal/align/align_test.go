@@ -158,7 +158,7 @@ func (t *tap) Recv(ctx context.Context, from int) ([]byte, error) {
 	return frame, err
 }
 
-// The sites' shards are those of the pooled tables, but for the rounding of features.
+// The sites' shards equal the shards of the pooled tables, except for the rounding of features.
 func TestLikePooled(t *testing.T) {
 	for _, test := range []struct {
 		weight, relation string
@@ -227,8 +227,8 @@ func TestLikePooled(t *testing.T) {
 	}
 }
 
-// TestSpellingsAcrossSites: classes and categories that a site writes otherwise than the others are theirs, and so are
-// names of whole numbers with .0; other spellings of a name are refused, with the cause.
+// TestSpellingsAcrossSites: classes and categories in another spelling count as those of the other sites, and so do
+// names of whole numbers with .0. Other spellings of a name are refused, with the cause.
 func TestSpellingsAcrossSites(t *testing.T) {
 	meet := func(spoil func(name, text string) string) ([]*shard.Shard, []error) {
 		dir := tables(t)
@@ -288,8 +288,8 @@ func TestSpellingsAcrossSites(t *testing.T) {
 	graphtest.Refused(t, errors.Join(errs...), `south has no column "age", which north has (south has "Age")`)
 }
 
-// sameEdgeRows fails unless the edges of the parts have the columns that they have in those of the whole graph g,
-// and an edge across sites one number at both.
+// sameEdgeRows fails unless the edges of the parts have the same columns as in the whole graph g, and an edge across
+// sites has one number at both.
 func sameEdgeRows(t *testing.T, parts, want []*shard.Shard, g *graph.Graph) {
 	t.Helper()
 	rows := map[int64][]float32{}
@@ -341,14 +341,14 @@ func readParts(t *testing.T, dirs []string, errs []error) (parts []*shard.Shard)
 	return parts
 }
 
-// What is wrong at one site ends the meeting at all, and nothing is left of it.
+// A fault at one site ends the meeting at all sites, and leaves nothing behind.
 func TestFaults(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		spoil  func(t *testing.T, dir string, c []entrant)
-		rank   int // who is told what is wrong
+		rank   int // the site that gets the details
 		want   string
-		others string // what the others are told
+		others string // the error at the others
 	}{
 		{"no such node", func(t *testing.T, dir string, _ []entrant) {
 			put(t, dir, "north-edges", "source,source site,target,target site,weight\nn1,,n2,,1\nn3,,nobody,south,1\n")
@@ -461,8 +461,7 @@ func FuzzMessages(f *testing.F) {
 	f.Add(text)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if names, err := decodeNames(b); err == nil && string(encodeNames(names)) != string(b) {
-			// A length may be written in more bytes than it needs; what it says is read all the
-			// same.
+			// A length may be written in more bytes than it needs, and is still read.
 			if again, err := decodeNames(encodeNames(names)); err != nil || !slices.Equal(again, names) {
 				t.Errorf("%q, then %q, %v", names, again, err)
 			}
@@ -472,8 +471,7 @@ func FuzzMessages(f *testing.F) {
 			if e.decode(b, 10, 20, by) != nil {
 				continue
 			}
-			// What the other site would send back is the same, but that an edge ends at its other
-			// end.
+			// What the other site would send back is the same, except that an edge ends at its other end.
 			var back ends
 			if err := back.decode(e.encode(by), 20, 10, by); err != nil || !slices.Equal(back.here, e.there) ||
 				!slices.Equal(back.there, e.here) {

@@ -20,7 +20,7 @@ func visits(t *testing.T, order [3]string, form [3]string) (configs []entrant) {
 		for i := range 20 {
 			d, m := 1+i%12, 1+(i+3)%12
 			if order[q] == "" && i == 0 {
-				d = 25 // tells the order
+				d = 25 // reveals the order
 			} else if i == 0 {
 				d = 5
 			}

@@ -68,8 +68,8 @@ func customerConfig(dir, name string) dataset.ImportConfig {
 		Text: []string{"note:16"}, Age: []string{"born:2020-01-01"}, Seed: 7}
 }
 
-// All sites end with the same columns, those of the pooled tables, and no text of the columns that
-// are dropped or hashed leaves a site.
+// All sites end with the same columns as the pooled tables, and no text of the columns that are dropped or hashed
+// leaves a site.
 func TestKindsLikePooled(t *testing.T) {
 	dir := customers(t)
 	g, err := dataset.Import(customerConfig(dir, "pooled"))

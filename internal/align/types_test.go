@@ -17,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// clinics writes tables of three types: patients are at north and south, drugs at west, doctors at north and
-// west. pooled-TYPE has those of all sites.
+// clinics writes tables of three types: patients are at north and south, drugs at west, doctors at north and west.
+// pooled-TYPE has the nodes of all sites.
 func clinics(t *testing.T) (dir string) {
 	t.Helper()
 	files := map[string]*strings.Builder{}
@@ -123,7 +123,7 @@ func clinicConfig(t *testing.T, dir, site string) entrant {
 	return c
 }
 
-// TestTypesLikePooled: sites of which each lacks a type end with the parts of the pooled tables.
+// TestTypesLikePooled: sites that each lack a type end with the parts of the pooled tables.
 func TestTypesLikePooled(t *testing.T) {
 	columns := []string{"patient-takes-drug.days", "patient-refers-patient.days:categorical"}
 	for _, test := range []struct {
@@ -215,7 +215,7 @@ func likePooled(t *testing.T, way dataset.Direction, tables dataset.ImportConfig
 	}
 }
 
-// own returns those of columns that are of the tables at hand, and at least one text.
+// own returns the columns that belong to these tables, and at least one text.
 func own(tables []string, columns ...string) (out []string) {
 	for _, text := range columns {
 		name, _, _ := strings.Cut(text, ".")

@@ -62,7 +62,7 @@ func shown(p *types.Package, promised map[string]bool) map[string][]string {
 				found[key] = append(found[key], name)
 			}
 		}
-		// inside walks what has no name.
+		// inside walks types that have no name.
 		inside := func(t types.Type) {
 			switch t := t.(type) {
 			case *types.Signature:
@@ -113,7 +113,7 @@ func shown(p *types.Package, promised map[string]bool) map[string][]string {
 				for a := range n.TypeArgs().Types() {
 					walk(a)
 				}
-				// an unexported type of p shows what it has where an exported name leads to it
+				// an unexported type of p shows its parts if an exported name leads to it
 				if n.Obj() == o || n.Obj().Pkg() == p && !n.Obj().Exported() {
 					inside(n.Underlying())
 					for p := range n.TypeParams().TypeParams() {

@@ -71,7 +71,7 @@ func list(t *testing.T, target string) []pkg {
 	return all
 }
 
-// matches reports whether pattern, "a/b" or "a/..." or "...", stands for path.
+// matches reports whether pattern, "a/b" or "a/..." or "...", covers path.
 func matches(pattern, path string) bool {
 	if pattern == "..." {
 		return true
@@ -84,7 +84,7 @@ func anyMatches(patterns []string, path string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, path) })
 }
 
-// lines returns the lines of text that say something.
+// lines returns the lines of text that are not empty or comments.
 func lines(text string) (out []string) {
 	for l := range strings.Lines(text) {
 		if l = strings.TrimSpace(l); l != "" && !strings.HasPrefix(l, "#") {
@@ -94,7 +94,7 @@ func lines(text string) (out []string) {
 	return out
 }
 
-// rowOf returns the row of the lattice that names path, −1 where none does. The exact name goes before a tree.
+// rowOf returns the row of the lattice that names path (−1 = none does). The exact name goes before a tree.
 func rowOf(rows []string, path string) int {
 	for i, row := range rows {
 		if slices.Contains(strings.Fields(row), path) {
@@ -126,7 +126,7 @@ func TestLattice(t *testing.T) {
 	}
 }
 
-// nested reports whether imp lies inside p's own directory, as mobile/bind does in mobile.
+// nested reports whether imp is inside p's directory, as mobile/bind is in mobile.
 func nested(p, imp string) bool { return p != module && strings.HasPrefix(imp, p+"/") }
 
 func TestBans(t *testing.T) {
@@ -153,7 +153,7 @@ func TestBans(t *testing.T) {
 	}
 }
 
-// TestLibraryIsFreeOfTheNetwork looks through whole dependency trees: whoever embeds a trainer links no network.
+// TestLibraryIsFreeOfTheNetwork checks whole dependency trees: a program that embeds a trainer links no network.
 func TestLibraryIsFreeOfTheNetwork(t *testing.T) {
 	for _, target := range targets {
 		for _, p := range list(t, target) {
@@ -217,7 +217,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// How long a source file may be before it holds more than one idea, and a function. Assembly decides that of kernels.
+// The largest length of a source file, which should have one idea, and of a function. Assembly decides the length of
+// kernels.
 const (
 	maxLines    = 600
 	maxFunction = 80

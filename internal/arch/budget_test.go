@@ -28,14 +28,14 @@ const (
 	maxWords   = 30 // of a sentence
 )
 
-// figure is one that budget.txt has: it may not rise or, of a floor, not fall.
+// figure is a figure in budget.txt: it may not rise or, if it is a floor, not fall.
 type figure struct {
 	name  string
 	now   float64
 	floor bool
 }
 
-// phrases are those that a reader has to read twice, by the name that budget.txt gives them.
+// phrases are phrases that a reader has to read twice, by their names in budget.txt.
 var phrases = []struct {
 	name  string
 	plain string // what to write

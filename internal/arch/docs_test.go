@@ -62,7 +62,7 @@ func prose(text string) string {
 	return inline.ReplaceAllString(block.ReplaceAllString(text, ""), "")
 }
 
-// anchors returns the fragments that the headings of a page answer to.
+// anchors returns the fragments of the headings of a page.
 func anchors(text string) (all []string) {
 	for _, h := range heading.FindAllStringSubmatch(text, -1) {
 		h := anchor.ReplaceAllString(strings.ToLower(h[1]), "")

@@ -32,7 +32,7 @@ func walk(root string, visit func(name string, src []byte) error) error {
 	})
 }
 
-// generated reports whether a file says that a program wrote it.
+// generated reports whether a file states that a program wrote it.
 func generated(src []byte) bool {
 	head := src[:min(len(src), 200)]
 	return bytes.Contains(head, []byte("// Code generated")) && bytes.Contains(head, []byte("DO NOT EDIT"))

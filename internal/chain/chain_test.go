@@ -56,8 +56,7 @@ func TestAppendAfterFailure(t *testing.T) {
 	}
 }
 
-// A head, which a person types or another system keeps, is taken where it is written as this program
-// writes it.
+// A head, which a person types or another system keeps, is accepted only as this program writes it.
 func FuzzHead(f *testing.F) {
 	for _, s := range []string{Head{0, None}.String(), Head{17, strings.Repeat("a7", 32)}.String(), "17:", ":",
 		"+1:" + None, "01:" + None, "1:" + strings.Repeat("A7", 32)} {

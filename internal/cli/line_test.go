@@ -18,7 +18,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// screen is a terminal that wraps long lines, also when it becomes narrower, as terminals do.
+// screen is a terminal that wraps long lines, also when it becomes narrower.
 type screen struct {
 	width  int
 	rows   [][]rune // of the width at most
@@ -98,7 +98,7 @@ func roundEnd(done int) train.Event {
 }
 
 // TestLineFits: progress takes one row at any width, the most important part of it always, and leaves nothing behind,
-// also where the terminal has become narrower in between.
+// even if the terminal has become narrower in between.
 func TestLineFits(t *testing.T) {
 	for _, width := range []int{80, 50, 20, 8} {
 		s := &screen{width: width}

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/plan"
 )
 
-// TestMethodOfLinks: what is to learn links without a method is full-batch on one machine and layer-wise between sites,
-// and a method that a flag or a file sets is kept.
+// TestMethodOfLinks: links without a method are learned by full-batch on one machine and by layer-wise between sites; a
+// method that a flag or a file sets is kept.
 func TestMethodOfLinks(t *testing.T) {
 	for _, c := range []struct {
 		command, text string

@@ -116,7 +116,7 @@ func TestKeepsWithin(t *testing.T) {
 	}
 }
 
-// TestPeakMemory: what the program held that started this one is not counted.
+// TestPeakMemory: the memory of the program that started this one is not counted.
 func TestPeakMemory(t *testing.T) {
 	if os.Getenv("HEDDLE_TEST_PEAK") != "" {
 		fmt.Println("peak", PeakMemory())

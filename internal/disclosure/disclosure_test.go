@@ -58,8 +58,7 @@ func of(t *testing.T, text string, own *shard.Shard) *Disclosure {
 	return d
 }
 
-// TestStored: what counts of a row is the values that it stores, whatever the number of columns, and of nodes those
-// that others read.
+// TestStored: the values that a row stores count, whatever the number of columns, and only nodes that others read.
 func TestStored(t *testing.T) {
 	own := parts(t)[1]
 	d := of(t, "", own)
@@ -131,8 +130,8 @@ func TestLinesByKind(t *testing.T) {
 	}
 }
 
-// TestSome: of a larger site so many nodes are attacked, first those that others read and those that train, with the
-// edges among them.
+// TestSome: in a larger site the given number of nodes is attacked, first nodes that others read and nodes that train,
+// with the edges among them.
 func TestSome(t *testing.T) {
 	own := parts(t)[1]
 	if all, err := some(own, own.Owned); err != nil || all != own {

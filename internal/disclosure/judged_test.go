@@ -22,7 +22,7 @@ func open() admission.Policy {
 		MinMembers: 2, MinInSum: 1, FiguresBy: []string{"age"}}
 }
 
-// judgement is a plan that a changed policy refuses by one rule for one setting: without that line it is allowed.
+// judgement is a plan that a changed policy refuses by one rule for one setting. Without that line it is allowed.
 type judgement struct {
 	setting, plan, line, rule string
 	change                    func(*admission.Policy)

@@ -206,7 +206,7 @@ func messagesOf(t *testing.T, run listedRun) (all []listedMessage) {
 	return all
 }
 
-// TestWhatLeavesPage keeps docs/reference/what-leaves.md what the lists of messages have. HEDDLE_WRITE=1 writes it.
+// TestWhatLeavesPage keeps docs/reference/what-leaves.md equal to the lists of messages. HEDDLE_WRITE=1 writes it.
 func TestWhatLeavesPage(t *testing.T) {
 	tables, senders := make([][]listedMessage, len(listed)), map[string][]string{} // "L links": method and when
 	for k, section := range listed {
@@ -297,12 +297,12 @@ func (r messageRows) write(b *bytes.Buffer) {
 	}
 }
 
-// key is what m has in common with those that differ only by run.
+// key is what m has in common with messages that differ only by run.
 func (m listedMessage) key() string { return string(m.Kind) + m.What }
 
 func (m listedMessage) alike(other listedMessage) bool { return m.key() == other.key() }
 
-// name is that of the page, with the run that sends m.
+// name is the name on the page, with the run that sends m.
 func (m listedMessage) name() string {
 	name := m.What
 	if m.when != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/disk/disktest"
 )
 
-// A file that is replaced holds, after a power cut at any point, what it held before or what it was
-// to hold, and from the moment that Replace has returned the latter.
+// A file that is replaced has, after a power cut at any point, its old or its new content, and once Replace has
+// returned the new one.
 func TestReplaceAndPowerCut(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	text := func(k int) string { return fmt.Sprintf("%0*d", 600*k, k) }
@@ -48,7 +48,7 @@ func TestReplaceAndPowerCut(t *testing.T) {
 	})
 }
 
-// A writer that forgets to sync is found out: what the test disks say has teeth.
+// A writer that forgets to sync fails: the test disks can detect it.
 func TestWithoutSync(t *testing.T) {
 	r := disktest.NewRecorder(t.TempDir())
 	name := filepath.Join(r.Root(), "f")

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-// sites are inputs of three sites, drawn by seed as builtIn draws four, and a quick plan.
+// sites are inputs of three sites, sampled by seed as builtIn samples four, and a quick plan.
 func sites(edit func(*graph.Graph)) (*data, heddle.Plan) {
 	p := heddle.Defaults("", "")
 	p.Transport, p.Seed = "memory", 7
@@ -59,7 +59,7 @@ func compared(t *testing.T, all *data, seeds int) (r results, dir, text string) 
 	return r, c.Out, out.String()
 }
 
-// Every figure is that of the run by itself, and the difference is over the same nodes.
+// Every figure equals the figure of a separate run, and the difference is over the same nodes.
 func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 	all, _ := sites(nil)
 	r, dir, text := compared(t, all, 2)
@@ -101,7 +101,7 @@ func TestFiguresAreThoseOfTheRuns(t *testing.T) {
 	if math.Abs(mean/float64(nodes)-ways[together].Test.Mean) > 0.02 { // sites differ in size between runs
 		t.Errorf("the sites' mean is %v, all together %v", mean/float64(nodes), ways[together].Test.Mean)
 	}
-	if math.Abs(ways[pooled].Test.Mean-ways[together].Test.Mean) > 0.03 { // of 192 test nodes, five
+	if math.Abs(ways[pooled].Test.Mean-ways[together].Test.Mean) > 0.03 { // 5 of 192 test nodes
 		t.Errorf("closed form over sites is the same as over pooled data: %v and %v", ways[together].Test,
 			ways[pooled].Test)
 	}
@@ -134,8 +134,8 @@ func read(t *testing.T, path string) []byte {
 	return b
 }
 
-// A site without labels to learn from cannot train alone: what is compared is over the other sites' nodes, and the page
-// says so.
+// A site without labels to learn from cannot train by itself: the comparison is over the other sites' nodes, and the
+// page states that.
 func TestSiteThatCannotTrainAlone(t *testing.T) {
 	all, _ := sites(func(g *graph.Graph) {
 		for i, s := range g.Site {
@@ -301,7 +301,7 @@ func made(n, columns int, tails float64, label func(row []float32) int32) *graph
 	return g
 }
 
-// Features only is linear where that suffices, and finds what no linear model of amounts does.
+// The model of features only is linear if that suffices, and finds what no linear model of amounts finds.
 func TestOnFeatures(t *testing.T) {
 	for _, c := range []struct {
 		name   string

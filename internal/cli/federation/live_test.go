@@ -84,7 +84,7 @@ func file(t *testing.T, text string) string {
 	return path
 }
 
-// rounds are the events of so many rounds, with a stage's end.
+// rounds are the events of several rounds, with a stage's end.
 func rounds(n int) (all []train.Event) {
 	for k := range n {
 		e := train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: k, Done: k + 1, Total: n,
@@ -127,7 +127,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// Only who has the token sees the page: by header, or once in the address, which a cookie replaces.
+// Only requests with the token get the page: in a header, or once in the address, which a cookie replaces.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	const token = "correct-horse-battery"
@@ -257,7 +257,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestMetrics: the names follow the rules of Prometheus, the reference page has them all, and they say what happened.
+// TestMetrics: the names follow the rules of Prometheus, the reference page has them all, and they report what
+// happened.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	p, url := serve(t, HTTP{Address: "127.0.0.1:0"})

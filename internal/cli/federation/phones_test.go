@@ -20,7 +20,7 @@ func rules(t *testing.T, text string) string {
 	return path
 }
 
-// TestInvitations: who shows the invitation of a cohort is one of it, and nobody else is.
+// TestInvitations: a phone that shows the invitation of a cohort belongs to it, and no other does.
 func TestInvitations(t *testing.T) {
 	s, err := readPhones(rules(t, "stay: 1m\ncohorts:\n- {name: old, most: 10, rate: 2, invitation: red}\n"+
 		"- {name: new, most: 20, invitation: blue}\n"))
@@ -55,8 +55,8 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestNodes: the invitation of a phone says which nodes it has; without edges there are none, and a faulty table is
-// named with its line.
+// TestNodes: the invitation of a phone determines its nodes; without edges there are none, and a faulty table is named
+// with its line.
 func TestNodes(t *testing.T) {
 	path := rules(t, "edges: friends.csv\nnodes: phones.csv\ncohorts:\n- {name: app, most: 10}\n")
 	write := func(name, text string) {

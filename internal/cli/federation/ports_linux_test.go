@@ -37,7 +37,7 @@ func listener(t *testing.T, at string) *node.Node {
 	return n
 }
 
-// told is what a doctor prints in do.
+// told returns what a doctor prints in do.
 func told(do func(d *doctor)) string {
 	var out strings.Builder
 	do(&doctor{w: &out})
@@ -120,7 +120,7 @@ func TestPackets(t *testing.T) {
 	}
 	printed(t, ask(4001), "packets  up to 1452 bytes reach south")
 	printed(t, ask(4002), "UDP reaches 10.77.0.2:4002, but no program listens there", "start join or doctor there")
-	run(2, "ip link set v2 mtu 1400") // drops what is longer and says nothing
+	run(2, "ip link set v2 mtu 1400") // silently drops what is longer
 	printed(t, ask(4001), "NOTE  datagrams of more than 1372 bytes do not reach south whole")
 	run(2, "ip link set v2 mtu 1500")
 	run(1, "ip link set v1 mtu 1220")
@@ -207,7 +207,7 @@ func TestSmallDisk(t *testing.T) {
 	printed(t, text, "disk     FAULT ", "free some space")
 }
 
-// TestSkewedClock: a member whose clock is two minutes ahead, over a real connection, which also says how it sees
+// TestSkewedClock: a member whose clock is two minutes ahead, over a real connection, which also reports how it sees
 // this node.
 func TestSkewedClock(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func get(t *testing.T, client *http.Client, url string, header ...string) (int, 
 	return answer.StatusCode, string(body)
 }
 
-// rounds are the events of so many rounds, with a stage's end.
+// rounds are the events of several rounds, with a stage's end.
 func rounds(n int) (all []train.Event) {
 	for k := range n {
 		e := train.Event{Kind: train.RoundEnd, Stage: 1, StageName: "layer 1", Round: k, Done: k + 1, Total: n,
@@ -156,7 +156,7 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// TestSlowBrowser: a browser that reads nothing holds nobody up, neither the run nor its end.
+// TestSlowBrowser: a browser that reads nothing delays neither the run nor its end.
 func TestSlowBrowser(t *testing.T) {
 	t.Parallel()
 	p, url := serve(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/figures"
 )
 
-// mixed are figures of so many classes, each of which is called the next at times.
+// mixed are figures of several classes; each is sometimes taken for the next one.
 func mixed(classes int) figures.Set {
 	s := set(0.8)
 	s.Confusion, s.Classes = nil, nil

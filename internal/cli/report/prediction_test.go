@@ -52,8 +52,8 @@ func predicted(t *testing.T, p Prediction) string {
 	return b.String()
 }
 
-// The page of predictions counts classes, says how often they prove right and what left the site; without labels, or
-// without others, it has no such parts.
+// The page of predictions counts classes, and reports how often they prove right and what left the site; without
+// labels, or without others, it lacks these parts.
 func TestWritePrediction(t *testing.T) {
 	p := guess(t)
 	html := predicted(t, p)

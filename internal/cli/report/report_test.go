@@ -221,7 +221,7 @@ func TestWriteWithoutCurves(t *testing.T) {
 	}
 }
 
-// TestRounds: rounds of class means are a table of what was sent, in place of curves.
+// TestRounds: rounds of class means are a table of what was sent, instead of curves.
 func TestRounds(t *testing.T) {
 	r := sample(t)
 	layout := closed.Layout{Rounds: 3, Alone: 1, Hops: 4, LogitHops: 2, Residual: true, Directions: 2, AllHops: true}
@@ -258,7 +258,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// two makes the figures of r those of two classes, with 40 cases of which 10 are ill.
+// two gives r figures of two classes, with 40 cases, 10 of them ill.
 func two(r *cli.RunPage) *figures.Figures {
 	f := r.Result.Figures
 	f.Positive, f.Majority, f.Test.Low, f.Metric = 1, 0, 0.71, "accuracy"

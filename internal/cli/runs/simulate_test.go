@@ -44,8 +44,8 @@ func simulated(t *testing.T, args ...string) Result {
 	return r
 }
 
-// With all phones there, every byte is that of the formula, every phone is in every sum, and the accuracy is that of
-// pooled data. A second run is the same but for the processor.
+// If all phones are there, all bytes follow the formula, every phone is in every sum, and the accuracy equals that of
+// pooled data. A second run differs only in processor time.
 func TestEverybody(t *testing.T) {
 	args := []string{"--phones", "60", "--rounds", "2", "--all-rounds", "--least-leaves", "10"}
 	one := simulated(t, args...)
@@ -79,8 +79,8 @@ func TestEverybody(t *testing.T) {
 	}
 }
 
-// Where the sites know the edges between members, accuracy is that of pooled data with all of them, for phones with a
-// graph and for phones of one node; every byte is that of the formula, also of phones that come and go.
+// If the sites know the edges between members, accuracy equals that of pooled data with all edges, for phones with a
+// graph and for phones of one node. All bytes follow the formula, also for phones that come and go.
 func TestEdges(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := dataset.Write(dir, generated(1, 8, 0.3, 1).pooled); err != nil {
@@ -107,7 +107,7 @@ func TestEdges(t *testing.T) {
 	}
 }
 
-// Phones that come and go cost their part of some sums and little accuracy. With fewer phones fewer bytes travel.
+// Phones that come and go cost their part of some sums and little accuracy. With fewer phones fewer bytes are sent.
 func TestComeAndGo(t *testing.T) {
 	r := simulated(t, "--phones", "150", "--trace", "day", "--deadline", "3m", "--participation", "1,0.5",
 		"--least-leaves", "10", "--rounds", "2")
@@ -196,7 +196,7 @@ func real(t *testing.T, c classmeans.Config, m members, link netsim.Model) time.
 	return took
 }
 
-// Simulated time is, to a tenth, that of the same federation over a network on which members wait.
+// Simulated time is, to a tenth, the time of the same federation over a network on which members wait.
 func TestTimeIsThatOfWaiting(t *testing.T) {
 	for name, link := range map[string]netsim.Model{
 		"latency": {Latency: 40 * time.Millisecond, Rate: 1e8},
@@ -223,7 +223,8 @@ func TestTimeIsThatOfWaiting(t *testing.T) {
 	}
 }
 
-// A phone is there as often as its kind says, its windows ascend, and one that charges at night is never there by day.
+// A phone is there as often as its kind specifies, its windows ascend, and one that charges at night is never there by
+// day.
 func TestPresence(t *testing.T) {
 	for k := range devices {
 		d := &devices[k]

@@ -47,7 +47,7 @@ func listens(t *testing.T, at ...string) node.Config {
 	return node.Config{Identity: id, Listen: at}
 }
 
-// Phones that meet sites over QUIC on loopback, behind slow links, take as long as the simulation says, to a tenth, in
+// Phones that meet sites over QUIC on loopback, behind slow links, take as long as in the simulation, to a tenth, in
 // the median of three runs: members sleep for most of the time, and so a busy machine changes it little.
 func TestTimeOverQUIC(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {

@@ -123,7 +123,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// Each link has a latency of its own between the bounds.
+// Each link has a separate latency between the bounds.
 func TestLatencies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 5
@@ -155,8 +155,7 @@ func TestLatencies(t *testing.T) {
 	})
 }
 
-// A partition without end holds frames for ever, even when their sender has closed; a context ends
-// the wait.
+// A partition without end keeps frames for ever, even when their sender has closed; a context ends the wait.
 func TestPartitionForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := netsim.New(3, netsim.Config{Partitions: []netsim.Partition{{Ranks: []int{0}}}})
@@ -247,8 +246,7 @@ func TestNewReportsAllFaults(t *testing.T) {
 	})
 }
 
-// A pair's own model holds on that pair alone, in a network in memory as in front of another
-// transport.
+// A pair's own model applies only to that pair, in a network in memory as in front of another transport.
 func TestNetworkOfPairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links, err := netsim.ParseTable("latency=1ms; 0>1: latency=1s")
@@ -271,7 +269,7 @@ func TestNetworkOfPairs(t *testing.T) {
 	})
 }
 
-// Ten thousand members of which each talks to three take memory for these links alone.
+// Ten thousand members that each talk to three take memory only for these links.
 func TestLinksOnFirstUse(t *testing.T) {
 	const size, sites, most = 10_000, 3, 64 << 20
 	var before, after runtime.MemStats

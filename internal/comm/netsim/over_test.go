@@ -28,7 +28,7 @@ func TestConformanceOver(t *testing.T) {
 		"slow":     {Latency: 100 * time.Microsecond, Rate: 4e9, Loss: 0.001},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // Close waits for seconds where nobody receives
+			t.Parallel() // Close waits for seconds if nobody receives
 			commtest.Conformance(t, func(t *testing.T, size int) []comm.Transport { return over(size, m) })
 		})
 	}
@@ -125,8 +125,7 @@ func TestPredict(t *testing.T) {
 	})
 }
 
-// A pair with a model of its own is as slow as that says, the others are not, and neither uses the
-// other's rate.
+// A pair with a separate model is as slow as this model, the others are not, and neither uses the other's rate.
 func TestPairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		links, err := netsim.ParseTable("rate=8Mbit; 0>1: latency=1s,rate=80kbit")

@@ -25,7 +25,7 @@ var codings = []comm.Coding{{}, {Values: "bf16"}, {Values: "int8"}, {Compress: "
 	{Values: "int8", Columns: true}, {Values: "int4", Columns: true}, {Values: "int8", Compress: "zstd", Columns: true},
 	{Values: "int4", Compress: "zstd", Columns: true}}
 
-// off is by how much a value may be off after it travelled in a row, or column, of the given greatest magnitude.
+// off is by how much a value may be off after it was sent in a row, or column, of the given greatest magnitude.
 func off(c comm.Coding, v, top float32) float64 {
 	switch c.Values {
 	case "bf16":
@@ -149,8 +149,8 @@ func TestNarrowBytes(t *testing.T) {
 	}
 }
 
-// TestLanes carries rows by streams of every coding, with pieces that cut rows and pieces that do not, and holds the
-// bytes to the formula.
+// TestLanes sends rows by streams of every coding, with pieces that cut rows and pieces that do not, and compares the
+// bytes with the formula.
 func TestLanes(t *testing.T) {
 	for _, c := range codings {
 		if c.Columns {
@@ -202,7 +202,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestLaneRefuses: a piece that is compressed and was not agreed to be, or holds more or less than its place.
+// TestLaneRefuses: a piece that is compressed without agreement, or has more or less than its place.
 func TestLaneRefuses(t *testing.T) {
 	enc, err := zstd.NewWriter(nil)
 	if err != nil {
@@ -254,7 +254,7 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestParseColumnsRefuses holds the reader of rows whose columns have scales to an error for what a peer should not
+// TestParseColumnsRefuses: the reader of rows whose columns have scales returns an error for what a peer should not
 // have sent: 3 rows of 2 columns.
 func TestParseColumnsRefuses(t *testing.T) {
 	columns := comm.Coding{Values: "int8", Columns: true}
@@ -290,8 +290,7 @@ func TestParseColumnsRefuses(t *testing.T) {
 	}
 }
 
-// TestOwnRowsStayExact: what a member sends is rounded, what it keeps is not, by whichever coding and however rows are
-// held.
+// TestOwnRowsStayExact: what a member sends is rounded, what it keeps is not, in any coding, for dense and sparse rows.
 func TestOwnRowsStayExact(t *testing.T) {
 	for _, c := range codings {
 		for _, sparse := range []bool{false, true} {
@@ -373,7 +372,7 @@ func FuzzCoded(f *testing.F) {
 		if again.Sparse != nil {
 			again.Dense = again.Sparse.Dense()
 		}
-		// of int8 the greatest value of a row need not be 127 times the scale that came
+		// in int8 the greatest value of a row need not be 127 times the scale that came
 		if !k.coding.scaled() && !slices.Equal(again.Dense.Data, x.Dense.Data) {
 			t.Fatal("rows changed when they were sent on")
 		}

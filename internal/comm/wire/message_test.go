@@ -26,8 +26,8 @@ func rowsOf(seed uint64, rows, cols int, share float64, many bool) mat.Dense {
 	return d
 }
 
-// TestRowsTravelWhole sends rows of any fullness by the shortest code, the same bytes for the same values however they
-// are held, and reads the same values back.
+// TestRowsTravelWhole sends rows of any density by the shortest code, the same bytes for dense and sparse rows of the
+// same values, and reads the same values back.
 func TestRowsTravelWhole(t *testing.T) {
 	for _, test := range []struct {
 		share float64
@@ -84,7 +84,7 @@ func message(code byte, words ...any) []byte {
 	return b
 }
 
-// TestParseRowsRefuses holds the reader to an error for everything that a peer should not have sent. There are 2 rows
+// TestParseRowsRefuses: the reader returns an error for everything that a peer should not have sent. There are 2 rows
 // of 20 columns.
 func TestParseRowsRefuses(t *testing.T) {
 	inf := math.Inf(1)

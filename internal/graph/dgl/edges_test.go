@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
-// TestEdgeFeatures compares the columns of the edges into each part with those that DGL says it has:
-// those of one relation, zeros in the others.
+// TestEdgeFeatures compares the columns of the edges into each part with DGL's report: the columns of one relation,
+// zeros in the others.
 func TestEdgeFeatures(t *testing.T) {
 	for _, name := range []string{"typed-random-2", "typed-metis-4", "typed-csc-2"} {
 		p, want := open(t, name), expected(t, name)

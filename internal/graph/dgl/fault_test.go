@@ -191,7 +191,7 @@ func TestOldTyped(t *testing.T) {
 			t.Error("the shards differ")
 		}
 	}
-	// columns alone are old, as where DGL's tool changed the description
+	// only columns are old, as after DGL's tool changed the description
 	check(func(name string) string { return name })
 	edit(t, filepath.Join(dir, "small.json"), func(b []byte) []byte { return []byte(bare(string(b))) })
 	check(bare)
@@ -314,7 +314,7 @@ func TestNameFaults(t *testing.T) {
 	}
 }
 
-// FuzzPart reads a description and part 0's graph as one who knows nothing of them.
+// FuzzPart reads any bytes as a description and part 0's graph.
 func FuzzPart(f *testing.F) {
 	for _, name := range cases {
 		dir := filepath.Join("testdata", name)

@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 )
 
-// golden is what DGL says of one part (testdata/golden.py).
+// golden is what DGL reports about one part (testdata/golden.py).
 type golden struct {
 	Nodes       int                  `json:"nodes"`
 	Inner       int                  `json:"inner"`
@@ -141,8 +141,8 @@ func sums(t *testing.T, tensor Tensor, want []float64, name string) {
 	}
 }
 
-// TestShards compares the shards with what DGL says of the parts: what each owns, and whose rows it
-// needs. shardsOf returns Heddle's shards of the same nodes: Graph cut by the same owners.
+// TestShards compares the shards with DGL's report on the parts: what each owns, and whose rows it needs. shardsOf
+// returns Heddle's shards of the same nodes: Graph cut by the same owners.
 func shardsOf(p *Partition, n Names) ([]*shard.Shard, error) {
 	g, owner, err := p.Graph(n)
 	if err != nil {
@@ -299,8 +299,8 @@ func TestShardsTyped(t *testing.T) {
 	}
 }
 
-// TestShardsRelations compares the typed edges of the shards with those that DGL says each part
-// has, and looks for the reverse of each.
+// TestShardsRelations compares the typed edges of the shards with the edges that DGL reports for each part, and looks
+// for the reverse of each.
 func TestShardsRelations(t *testing.T) {
 	for _, name := range []string{"typed-random-2", "typed-metis-4", "typed-csc-2", "metis-4"} {
 		p, want := open(t, name), expected(t, name)
@@ -356,8 +356,7 @@ func TestShardsRelations(t *testing.T) {
 }
 
 func TestFormatsAgree(t *testing.T) {
-	// Part 0 of metis-4 has the edges as pairs and as columns; reading columns alone gives the
-	// same.
+	// Part 0 of metis-4 has the edges as pairs and as columns; reading only columns gives the same.
 	path := filepath.Join("testdata", "metis-4", "part0", "graph.dgl")
 	b, err := os.ReadFile(path)
 	if err != nil {

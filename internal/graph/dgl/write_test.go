@@ -18,8 +18,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// small returns shards of a drawn graph. Its nodes are dealt out at random, so that DGL's numbers
-// are not ours.
+// small returns shards of a random graph. Its nodes are dealt out at random, so that DGL's numbers differ from
+// Heddle's.
 func small(t *testing.T, parts int, directed, weighted, multi, sparse bool) []*shard.Shard {
 	t.Helper()
 	const n, e = 50, 160
@@ -82,7 +82,7 @@ var variants = []struct {
 	{name: "multi and sparse", parts: 4, multi: true, sparse: true},
 }
 
-// TestWriteRead writes shards and reads them back: the same but for the nodes' numbers.
+// TestWriteRead writes shards and reads them back: the same except for the nodes' numbers.
 func TestWriteRead(t *testing.T) {
 	for _, v := range variants {
 		t.Run(v.name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestDGLReads(t *testing.T) {
 	})
 }
 
-// TestDGLWrites lets DGL partition Cora, and compares what is read with what DGL says of the parts.
+// TestDGLWrites lets DGL partition Cora, and compares what is read with DGL's report on the parts.
 func TestDGLWrites(t *testing.T) {
 	python := os.Getenv("HEDDLE_DGL")
 	if python == "" {

@@ -58,13 +58,13 @@ func TestNpyFaults(t *testing.T) {
 			graphtest.Refused(t, err, c.want)
 		})
 	}
-	// A member that holds less than its directory says.
+	// A member that has fewer bytes than its directory entry states.
 	data := member(1, strings.Replace(good, "(1,)", "(2,)", 1), 1, 0, 0, 0)
 	_, _, err := readValues[int32](bytes.NewReader(data), int64(len(data)+4), nil)
 	graphtest.Refused(t, err, "truncated")
 }
 
-// TestNpyTypes reads every dtype, as every type that can hold it.
+// TestNpyTypes reads every dtype, as every type that can represent it.
 func TestNpyTypes(t *testing.T) {
 	head := func(descr, shape string) string {
 		return "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }"

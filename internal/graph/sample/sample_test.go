@@ -39,8 +39,8 @@ func chiSquare(counts []int, expected func(i int) float64) (x float64) {
 	return x
 }
 
-// TestSubsetsAreAlike: each subset of k of n edges is drawn as often as any other, whether those taken or those left
-// out are drawn, and with one word of random bits or more. Limits are the 99.9 % quantiles of chi-square.
+// TestSubsetsAreAlike: each subset of k of n edges is sampled as often as any other, whether taken or left-out edges
+// are drawn, and with one word of random bits or more. Limits are the 99.9 % quantiles of chi-square.
 func TestSubsetsAreAlike(t *testing.T) {
 	for _, c := range []struct {
 		n, k, subsets int
@@ -88,8 +88,8 @@ func TestBatchesFollowEachOther(t *testing.T) {
 	}
 }
 
-// TestSumsAreUnbiased: the mean over many draws of a weighted sum over the sample is the sum over all edges, within
-// five standard errors, for every sampler.
+// TestSumsAreUnbiased: the mean over many samples of a weighted sum over the sample equals the sum over all edges,
+// within five standard errors, for every sampler.
 func TestSumsAreUnbiased(t *testing.T) {
 	for _, c := range []Config{{Kind: "neighbour"}, {Kind: "labor"}} {
 		for _, n := range []int{9, 150} {
@@ -127,8 +127,8 @@ func TestSumsAreUnbiased(t *testing.T) {
 	}
 }
 
-// TestSamplesDoNotDependOnNumbers: vertices of other numbers and the same IDs, drawn one by one and in another order,
-// have the same samples.
+// TestSamplesDoNotDependOnNumbers: vertices with other numbers and the same IDs, sampled one by one and in another
+// order, have the same samples.
 func TestSamplesDoNotDependOnNumbers(t *testing.T) {
 	g := uniformSquared(400, 6000)
 	for j := range g.Col {
@@ -173,8 +173,8 @@ func TestSamplesDoNotDependOnNumbers(t *testing.T) {
 	}
 }
 
-// TestBlocks: blocks are valid, their destinations are their first sources, those of a hop are the sources of the one
-// before, and every edge is one of the graph.
+// TestBlocks: blocks are valid, their destinations are their first sources, a hop's destinations are the sources of the
+// hop before, and every edge is in the graph.
 func TestBlocks(t *testing.T) {
 	g := uniformSquared(500, 4000)
 	normed := map[bool]*graph.CSR{false: graph.Normalise(g, g.Degrees(), graph.Mean),
@@ -221,7 +221,7 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// degree counts in-edges from other vertices, and a vertex's own where they are edges like others.
+// degree counts in-edges from other vertices, and loops if they are edges like others.
 func degree(g *graph.CSR, v int32) int {
 	col, _ := g.Row(int(v))
 	n := len(col)
@@ -269,7 +269,7 @@ func rng64(n int) []int64 {
 	return id
 }
 
-// TestLABORFindsFewerSources: vertices that have their neighbours in common draw the same ones.
+// TestLABORFindsFewerSources: vertices with common neighbours sample the same ones.
 func TestLABORFindsFewerSources(t *testing.T) {
 	var src, dst []int32
 	for i := range 100 {
@@ -311,7 +311,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestFanoutsAreOfRelations: of each relation a vertex has as many edges as the fan-out allows, drawn by themselves,
+// TestFanoutsAreOfRelations: in each relation a vertex has as many edges as the fan-out allows, sampled separately,
 // each with its columns, and a block has them relation by relation.
 func TestFanoutsAreOfRelations(t *testing.T) {
 	few := star(9, nil)
@@ -355,7 +355,7 @@ func TestFanoutsAreOfRelations(t *testing.T) {
 	}
 }
 
-// TestReachedRelations: a sample says which relations reach a vertex, also where it has none of their edges.
+// TestReachedRelations: a sample lists which relations reach a vertex, even if it has none of their edges.
 func TestReachedRelations(t *testing.T) {
 	g := graph.Stack([]*graph.CSR{star(9, nil), star(9, nil), star(9, nil)})
 	e := NewEdges(&g, nil, false, true)

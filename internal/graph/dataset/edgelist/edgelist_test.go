@@ -13,8 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
-// lists writes the sample as text and tables beside copies of the golden files, and returns
-// the folder.
+// lists writes the sample as text and tables next to copies of the golden files, and returns the folder.
 func lists(t testing.TB, s graphtest.Formats) string {
 	t.Helper()
 	dir := t.TempDir()

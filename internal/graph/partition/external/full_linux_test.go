@@ -16,8 +16,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// full lets no file of this process grow beyond so many bytes, as a full disk would not, until the
-// function that it returns is called.
+// full lets no file of this process grow beyond the limit, like a full disk, until the function that it returns is
+// called.
 func full(t *testing.T, most uint64) (again func()) {
 	t.Helper()
 	var before syscall.Rlimit
@@ -36,11 +36,9 @@ func full(t *testing.T, most uint64) (again func()) {
 	}
 }
 
-// TestDiskFull: if the disk is full nothing is left, and when there is room again the same call does what it would
-// have done.
+// TestDiskFull: if the disk is full nothing is left, and when there is space again the same call succeeds.
 func TestDiskFull(t *testing.T) {
-	// In a process of its own: the limit holds for whatever else this one writes, the log of go
-	// test's cache among it.
+	// In a separate process: the limit would apply to all that this one writes, including the log of go test's cache.
 	const alone = "HEDDLE_TEST_DISK_FULL"
 	if os.Getenv(alone) == "" {
 		c := exec.Command(os.Args[0], "-test.run=^TestDiskFull$")
@@ -98,8 +96,7 @@ func TestDiskFull(t *testing.T) {
 	same(t, "in memory, after a full disk", files(t, at("memory")), files(t, at("want")))
 }
 
-// TestUnreadable: directories in place of files, files in place of directories, and what may not be
-// read or written.
+// TestUnreadable: directories instead of files, files instead of directories, and what may not be read or written.
 func TestUnreadable(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -53,8 +53,8 @@ func TestIngestIsAsFromEdges(t *testing.T) {
 	}
 }
 
-// TestWhatIsWrittenIsRead: graphs with types, relations, columns of edges and sites are those that graph.Read reads,
-// and a byte that is another is noticed.
+// TestWhatIsWrittenIsRead: graph.Read reads graphs with types, relations, columns of edges and sites as they were
+// written, and a changed byte is noticed.
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.graph")
 	rapid.Check(t, func(r *rapid.T) {

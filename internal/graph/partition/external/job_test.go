@@ -75,7 +75,7 @@ func same(t fataler, what string, got, want map[string]string) {
 	}
 }
 
-// The shards of a stored graph are those of the graph in memory, byte for byte.
+// The shards of a stored graph equal the shards of the graph in memory, byte for byte.
 func TestStoredIsAsInMemory(t *testing.T) {
 	key := rng.New(1)
 	for at, g := range drawn(31) {
@@ -108,7 +108,7 @@ func TestStoredIsAsInMemory(t *testing.T) {
 	}
 }
 
-// drawn returns that many small graphs of all kinds.
+// drawn returns n small random graphs of all kinds.
 func drawn(n int) (list []*graph.Graph) {
 	gen := rapid.Custom(graphtest.Draw)
 	for at := range n {
@@ -219,7 +219,7 @@ func TestJobsRefuse(t *testing.T) {
 	}
 }
 
-// A file whose checksums are right may still hold what no graph is.
+// A file whose checksums are right may still contain no valid graph.
 func TestStoredGraphsAreChecked(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "graph")
