@@ -22,8 +22,8 @@ func TestStatusIsTrue(t *testing.T) {
 	t.Parallel()
 	c := newCrew(t, 3)
 	port := testenv.FreePorts(t, 4)
-	plan := c.plan(t, c.members, "--port", fmt.Sprint(port), "--rounds", "1000000")
-	c.own = []string{"--checkpoint-every", "1", "--rejoin", "30s", "--wait", "2m"}
+	plan := c.plan(t, c.members, "--port", fmt.Sprint(port), "--rounds", "1000000", "--peer-timeout", "6s")
+	c.own = []string{"--checkpoint-every", "1", "--rejoin", "16s", "--wait", "2m"}
 	at := fmt.Sprintf("127.0.0.1:%d", port+3)
 	ns, inside := fmt.Sprintf("hdstatus%d", os.Getpid()), []string(nil)
 	if exec.Command("ip", "netns", "add", ns).Run() == nil {
