@@ -8,13 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 // TestEachLinkedModule: the notices of each program name every module that is linked, with its text.
 func TestEachLinkedModule(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: builds the programs")
-	}
+	testenv.OnlyLong(t) // it builds the programs
 	for _, program := range []string{"heddle", "peer"} {
 		path := "github.com/heddle-gnn/heddle/cmd/" + program
 		target := strings.TrimSpace(string(output(t, "go", "env", "GOOS"))) + "/" +

@@ -88,7 +88,10 @@ func TestClassRowsHide(t *testing.T) {
 // TestColumnsGuessed: rows name at most a twentieth more of a node's words than its class does; without coarse rows
 // they name more, as the long form shows.
 func TestColumnsGuessed(t *testing.T) {
-	long := testenv.LongForm(t) // also fewer hops
+	long, tried := testenv.LongForm(t), 150 // also fewer hops
+	if long {
+		tried = 400
+	}
 	for _, c := range []struct {
 		coarse, hops string
 		least, most  float64
@@ -101,11 +104,11 @@ func TestColumnsGuessed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := run.ClassColumns(t.Context(), 1, 400)
+		r, err := run.ClassColumns(t.Context(), 1, tried)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attack, base := r.Share(); r.Tried < 300 || attack-base < c.least || attack-base > c.most {
+		if attack, base := r.Share(); r.Tried != tried || attack-base < c.least || attack-base > c.most {
 			t.Errorf("%+v: %.3f of the words in %d rows, %.3f without a row", c, attack, r.Tried, base)
 		}
 	}
