@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Transpose returns the NumSrc×NumDst adjacency of the reversed edges, with their weights and rows. Where
-// perm is not nil it must have length NumEdges, and perm[k] becomes the place in g of the
-// transpose's k-th edge, so that any values that belong to edges can follow them.
+// Transpose returns the NumSrc×NumDst adjacency of the reversed edges, with their weights and rows. If perm is not nil,
+// it must have length NumEdges; perm[k] becomes the index in g of the transpose's k-th edge, so that other values of
+// edges can be permuted alike.
 func (g *CSR) Transpose(perm []int64) *CSR {
 	if perm != nil && len(perm) != len(g.Col) {
 		panic(fmt.Sprintf("graph: permutation of length %d for %d edges", len(perm), len(g.Col)))
@@ -45,9 +45,9 @@ func (g *CSR) Transpose(perm []int64) *CSR {
 	return t
 }
 
-// Relabel returns the rows dst of g with source j renamed to[j], sorted again: destination k of the
-// result is destination dst[k] of g. Edges from sources with to[j] < 0 are left out; all others
-// have distinct names in [0, numSrc).
+// Relabel returns the rows dst of g with source j renamed to[j], sorted again: destination k of the result is
+// destination dst[k] of g. Edges from sources with to[j] < 0 are left out; all other to[j] are distinct and in [0,
+// numSrc).
 func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 	edges, ptr := int64(0), make([]int64, 1, len(dst)+1)
 	for _, i := range dst {
@@ -61,7 +61,7 @@ func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 	}
 	out := g.like(0, numSrc, edges)
 	out.NumDst, out.RowPtr = len(dst), ptr
-	var key []uint64 // new name, then place in the row: sorting keys sorts what edges have with them
+	var key []uint64 // new name, then index in the row: sorted together, they give the order of the edges' values
 	for _, i := range dst {
 		col, _ := g.Row(int(i))
 		key = key[:0]
@@ -124,7 +124,7 @@ func (g *CSR) First(n int) *CSR {
 	return one
 }
 
-// Within returns g without its sources from n on, and with as many sources as that.
+// Within returns g with only the first n sources.
 func (g *CSR) Within(n int) *CSR {
 	out := g.like(g.NumDst, n, 0)
 	for i := range g.NumDst {
@@ -157,8 +157,8 @@ func (g *CSR) Without(split []Split, gone ...Split) *CSR {
 	return out
 }
 
-// Symmetric reports whether every edge has its reverse, with the same weight and columns. Rows ascend, so that the
-// reverses of edges into node 0, 1, … are met in the order of their rows.
+// Symmetric reports whether every edge has its reverse, with the same weight and columns. Rows ascend, so the reverses
+// of edges into node 0, 1, … occur in the order of their rows.
 func (g *CSR) Symmetric() bool {
 	if g.NumDst != g.NumSrc {
 		return false

@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// Build sets how a list of edges becomes a CSR. The zero value gives what training wants: both
-// directions of every edge, no self-loops.
+// Build sets how a list of edges becomes a CSR. The zero value is the default for training: both directions of every
+// edge, no self-loops.
 type Build struct {
 	Directed  bool // keep each edge as given, from src to dst; otherwise its reverse is added
 	KeepLoops bool // keep edges from a node to itself
-	// Edge is the row of each listed edge in a table of edge columns; both directions of an
-	// undirected edge have it. If edges become one the lowest row stays: to have
-	// their rows merged, do that before (graph/dataset/edgelist). Nil if edges have no columns.
+	// Edge is each listed edge's row in a table of edge columns; both directions of an undirected edge have the same
+	// row. Of repeated edges the lowest row stays: to merge their rows, do so before (graph/dataset/edgelist). Nil if
+	// edges have no columns.
 	Edge []int32
 }
 
-// FromEdges returns the N×N adjacency of n nodes with an edge from src[k] to dst[k] of weight
-// weight[k] (nil = all 1). Edges that occur more than once become one, with the largest
-// of their weights: the result does not depend on the order of the list, and listing both
-// directions of an undirected edge changes nothing. It refuses lists of unlike length, endpoints
-// outside [0, n) and weights that are negative or not finite, naming the place in the list.
+// FromEdges returns the N×N adjacency of n nodes with an edge from src[k] to dst[k] of weight weight[k] (nil = all 1).
+// Repeated edges become one with their largest weight. So the result does not depend on the order of the list, and
+// listing both directions of an undirected edge changes nothing. It refuses lists of unequal length, endpoints outside
+// [0, n) and weights that are negative or not finite, naming the index in the list.
 func FromEdges(n int, src, dst []int32, weight []float32, b Build) (CSR, error) {
 	if n < 0 || n > math.MaxInt32 {
 		return CSR{}, fmt.Errorf("number of nodes must be 0 to %d (got %d)", math.MaxInt32, n)

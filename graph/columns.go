@@ -72,7 +72,7 @@ func Below(list []Features) Features {
 	return Features{Sparse: out}
 }
 
-// Diagonal returns the rows of list one below the other, each with its own columns; all others are 0.
+// Diagonal returns the rows of list one below the other. Each matrix has its own columns; all other values are 0.
 func Diagonal(list []Features) *mat.Sparse {
 	out := &mat.Sparse{RowPtr: []int64{0}}
 	for _, f := range list {

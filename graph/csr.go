@@ -1,18 +1,17 @@
-// Package graph has the adjacency type that everything shares, and the node tables that go with
-// it.
+// Package graph has the adjacency type of all packages, and the node tables that belong to it.
 package graph
 
 import "fmt"
 
-// CSR is a bipartite adjacency in compressed rows: the whole graph, a shard, a sampled block (MFG)
-// and a sub-block between two peers are all of this type. Destinations come first among the
-// sources: source i is destination i for i < NumDst wherever a layer needs a destination's own row.
+// CSR is a bipartite adjacency in compressed rows. It represents the whole graph, a shard, a sampled block (MFG) and a
+// sub-block between two peers. Destinations are the first sources: wherever a layer needs a destination's own row,
+// source i is destination i for i < NumDst.
 type CSR struct {
 	NumDst, NumSrc int
 	RowPtr         []int64   // len NumDst+1; in-edges of destination i are [RowPtr[i], RowPtr[i+1])
 	Col            []int32   // source index, strictly ascending within a row
 	Weight         []float32 // nil = every weight is 1
-	// row of each edge in the table of edge columns (Graph.EdgeX), −1: zeros (nil = edges have no columns)
+	// row of each edge in the table of edge columns (Graph.EdgeX), −1 = zeros; nil if edges have no columns
 	Edge []int32
 }
 
@@ -29,8 +28,8 @@ func (g *CSR) Row(i int) (col []int32, weight []float32) {
 	return g.Col[lo:hi:hi], weight
 }
 
-// EdgeRows returns where the columns of the edges into destination i are, in Row's order; nil where
-// edges have none. It shares g's memory.
+// EdgeRows returns the rows of columns of the edges into destination i, in Row's order, or nil if edges have no
+// columns. It shares g's memory.
 func (g *CSR) EdgeRows(i int) []int32 {
 	if g.Edge == nil {
 		return nil
@@ -39,11 +38,11 @@ func (g *CSR) EdgeRows(i int) []int32 {
 	return g.Edge[lo:hi:hi]
 }
 
-// like returns an adjacency of that shape without edges but with space for that many, which has
-// weights and rows of edge columns where g has them.
+// like returns an adjacency of that shape without edges but with space for `edges`. It has weights and rows of edge
+// columns if g has them.
 func (g *CSR) like(dst, src int, edges int64) *CSR { return roomFor(dst, src, edges, g) }
 
-// roomFor is like of several: what any of them has.
+// roomFor is like for several adjacencies: the result has what any of them has.
 func roomFor(dst, src int, edges int64, of ...*CSR) *CSR {
 	out := &CSR{NumDst: dst, NumSrc: src, RowPtr: make([]int64, dst+1), Col: make([]int32, 0, edges)}
 	for _, g := range of {
@@ -57,7 +56,8 @@ func roomFor(dst, src int, edges int64, of ...*CSR) *CSR {
 	return out
 }
 
-// take appends edge k of from, now from source j. What from has not is 1 as a weight and −1 as a row.
+// take appends edge k of from, with source j. If from has no weights, the weight is 1; if it has no rows, the row is
+// −1.
 func (g *CSR) take(from *CSR, k int64, j int32) {
 	g.Col = append(g.Col, j)
 	if g.Weight != nil {
@@ -114,7 +114,7 @@ func (g *CSR) Valid() error {
 	return nil
 }
 
-// Keep returns the edges for which keep, by their place in g, is true; g itself where that is all of them.
+// Keep returns the edges whose element in keep is true, or g itself if it keeps all.
 func (g *CSR) Keep(keep []bool) *CSR {
 	n := int64(0)
 	for _, is := range keep {

@@ -6,12 +6,12 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// An edge's columns are a row of one table, which the adjacencies number (CSR.Edge): the two
-// directions of an undirected edge, and the same edge in the whole adjacency and in that of its
-// relation, have one row between them, and a block or a shard copies 4 bytes an edge, not the row.
+// An edge's columns are a row of one table, which the adjacencies index (CSR.Edge). The two directions of an undirected
+// edge share the row, as do the edge in the whole adjacency and in its relation's. So a block or a shard copies 4 bytes
+// an edge, not the row.
 
-// CompactEdges returns the rows of x that adj and the relations have edges for, and their numbers in
-// x, ascending. It renumbers both in place.
+// CompactEdges returns the rows of x that edges of adj and the relations use, and their indices in x, ascending. It
+// renumbers the edges' rows in both, in place.
 func (t *Relations) CompactEdges(adj *CSR, x mat.Dense) (used mat.Dense, rows []int32) {
 	list := [2]*CSR{adj, &t.Adj}
 	to := make([]int32, x.Rows)
@@ -39,8 +39,8 @@ func (t *Relations) CompactEdges(adj *CSR, x mat.Dense) (used mat.Dense, rows []
 	return x.Select(rows), rows
 }
 
-// ValidEdges returns an error unless adj and the relations number rows of x wherever they have
-// edges, and nothing where x has no columns.
+// ValidEdges returns an error unless all edges of adj and the relations index rows of x, or, if x has no columns,
+// nothing.
 func (t *Relations) ValidEdges(adj *CSR, x mat.Dense) error {
 	if err := (Features{Dense: x}).Valid(); err != nil {
 		return fmt.Errorf("edge columns: %w", err)

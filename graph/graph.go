@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Split states what a node's label may be used for.
+// Split is what a node's label may be used for.
 type Split uint8
 
 // The splits. A node of split None takes part in message passing only.
@@ -23,7 +23,7 @@ const (
 // none.
 type Features struct {
 	Dense  mat.Dense
-	Sparse *mat.Sparse // if not nil the rows, and Dense is unused
+	Sparse *mat.Sparse // if not nil, the rows; Dense is then unused
 }
 
 // Rows returns the number of rows.
@@ -42,7 +42,7 @@ func (f Features) Cols() int {
 	return f.Dense.Cols
 }
 
-// Select returns a copy whose row k is row rows[k] of f, sparse where f is.
+// Select returns a copy whose row k is row rows[k] of f, sparse if f is.
 func (f Features) Select(rows []int32) Features {
 	if f.Sparse != nil {
 		return Features{Sparse: f.Sparse.Select(rows)}
@@ -54,17 +54,17 @@ func (f Features) Select(rows []int32) Features {
 // (Values).
 type Labels struct {
 	Classes int       // C: classes, or numbers a node
-	Class   []int32   // [N] class, or −1: no label; nil unless each node has one class
+	Class   []int32   // [N] class (−1 = no label); nil unless each node has one class
 	Bits    []uint8   // [N×C] 0 or 1, row by row; nil unless a node may have several classes
-	Values  []float32 // [N×C] numbers, row by row; a row that begins with NaN: no label; nil for classes
-	Units   []Unit    // [C] of Values that are standardised (nil = these are as they were given)
+	Values  []float32 // [N×C] numbers, row by row (NaN in the first = no label); nil for classes
+	Units   []Unit    // [C] of standardised Values (nil = Values are as given)
 	Names   []string  // [C], or nil
-	// classes are in order: the median of the probabilities is predicted; no file has this, a plan does
+	// classes are ordered: the median of the probabilities is predicted; set by a plan, not by a file
 	Ordered bool
-	First   bool // class 0 is the positive one of two classes; else class 1 is
+	First   bool // class 0 is the positive class of two; else class 1 is
 }
 
-// Positive returns which class of two is the positive one; −1: a node has not one of two classes.
+// Positive returns the positive class of two, or −1 unless each node has one of two classes.
 func (l Labels) Positive() int {
 	switch {
 	case l.Kind() != Single || l.Classes != 2:
@@ -83,7 +83,7 @@ func (l Labels) Name(k int) string {
 	return strconv.Itoa(k)
 }
 
-// None returns labels of that kind, of as many classes as l, for n nodes without one.
+// None returns labels of that kind, with as many classes as l, for n nodes without a label.
 func (l Labels) None(k TargetKind, n int) Labels {
 	none := Labels{Classes: l.Classes, Ordered: l.Ordered, First: l.First}
 	switch k {
@@ -97,8 +97,8 @@ func (l Labels) None(k TargetKind, n int) Labels {
 	return none
 }
 
-// Within returns the labels of n nodes: from node first on they are l, and the others have none. Only one of several
-// types of nodes has labels, and is somewhere among all nodes. With several classes no bit is set for the others.
+// Within returns the labels of n nodes: l from node first on, and no labels for the others. With several types of
+// nodes, only one has labels; its nodes may begin anywhere. With several classes no bit is set for the others.
 func (l Labels) Within(n, first int) Labels {
 	all := l.None(l.Kind(), n)
 	all.Names = l.Names
@@ -160,7 +160,7 @@ func (l Labels) Select(nodes []int32) Labels {
 	return out
 }
 
-// selectRows returns those rows of a matrix of that many columns; of nil nil.
+// selectRows returns the given rows of a matrix with that many columns, or nil for nil.
 func selectRows[T any](all []T, columns int, rows []int32) []T {
 	if all == nil {
 		return nil
@@ -172,8 +172,8 @@ func selectRows[T any](all []T, columns int, rows []int32) []T {
 	return out
 }
 
-// Rows returns the labels of the given nodes as rows of numbers, or of zeros and ones, N×C; all other rows, and those
-// of nodes without a label, are zero.
+// Rows returns the labels of the given nodes as rows of numbers, or of zeros and ones, N×C. Other rows, and rows of
+// nodes without a label, are zero.
 func (l Labels) Rows(nodes []int32) mat.Dense {
 	y := mat.New(l.nodes(), l.Classes)
 	for _, i := range nodes {
@@ -194,7 +194,7 @@ func (l Labels) Rows(nodes []int32) mat.Dense {
 	return y
 }
 
-// Count returns how many nodes have each class or number, [C].
+// Count returns how many nodes have each class, or a number in each column, [C].
 func (l Labels) Count() []float64 {
 	n := make([]float64, l.Classes)
 	for _, k := range l.Class {
@@ -215,8 +215,8 @@ func (l Labels) Count() []float64 {
 	return n
 }
 
-// Standardised returns labels that are numbers in the given units, one a column; of classes, or without units, l
-// itself.
+// Standardised returns labels that are numbers in the given units, one a column. For classes, or without units, it
+// returns l.
 func (l Labels) Standardised(units []Unit) Labels {
 	if l.Values == nil || units == nil {
 		return l
@@ -244,17 +244,17 @@ func (l Labels) Labelled() (n int) {
 type Graph struct {
 	Name  string
 	Adj   CSR       // N×N, both directions of every edge, no self-loops
-	Typed Relations // the same edges by relation, in their directions; none where edges have no types
+	Typed Relations // the same edges by relation, in their directions; none if edges have no types
 	X     Features
-	Types Types // of the nodes; none if all are of one type
-	// rows of the edges' columns, which Adj.Edge and Typed.Adj.Edge number; no columns where edges have none
+	Types Types // types of the nodes; none if all nodes have the same type
+	// rows of the edges' columns, which Adj.Edge and Typed.Adj.Edge index; no columns if edges have none
 	EdgeX    mat.Dense
 	Labels   Labels
 	Split    []Split  // [N]
-	Site     []int32  // [N] natural owner, or nil
+	Site     []int32  // [N] index of the natural owner, or nil
 	Sites    []string // names of the natural owners
-	IDs      []string // [N] the user's names of the nodes, or nil
-	Encoding []byte   // how a table's columns became X (JSON of graph/dataset), or nil
+	IDs      []string // [N] the user's names for the nodes, or nil
+	Encoding []byte   // how a table's columns became X (JSON of graph/dataset.Encoding), or nil
 }
 
 // SelectNodes returns features, types, labels, splits and names of the given nodes, without edges.
@@ -270,8 +270,7 @@ func (g *Graph) SelectNodes(nodes []int32) *Graph {
 // N returns the number of nodes.
 func (g *Graph) N() int { return g.Adj.NumDst }
 
-// InSplit returns the nodes of that split which have a label, ascending: those that its metrics are
-// over.
+// InSplit returns the labelled nodes of that split, ascending: its metrics are over these nodes.
 func (g *Graph) InSplit(split Split) []int32 {
 	nodes := []int32{}
 	for i, s := range g.Split {

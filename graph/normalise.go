@@ -8,15 +8,13 @@ type Norm uint8
 const (
 	// Plain keeps the edges and weights as they are (GraphSAGE with max pooling).
 	Plain Norm = iota
-	// Loops adds a self-loop of weight 1 to every destination (GAT; GIN, whose sum has the node
-	// itself in it).
+	// Loops adds a self-loop of weight 1 to every destination (GAT; GIN, whose sum includes the node itself).
 	Loops
-	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), d the weighted in-degree
-	// in the whole graph (Kipf and Welling, ICLR 2017, eq. 2). A node without edges keeps its own
-	// row: its self-loop weighs 1.
+	// GCN adds self-loops and weighs edge (j, i) by w/√((1+d_i)(1+d_j)), where d is the weighted in-degree in the whole
+	// graph (Kipf and Welling, ICLR 2017, eq. 2). A node without edges keeps its own row: its self-loop has weight 1.
 	GCN
-	// Mean weighs edge (j, i) by w/d_i (GraphSAGE, NeurIPS 2017, mean aggregator). A node without
-	// edges gets no sum: zeros.
+	// Mean weighs edge (j, i) by w/d_i (GraphSAGE, NeurIPS 2017, mean aggregator). The sum of a node without edges is
+	// zero.
 	Mean
 	// Symmetric weighs edge (j, i) by w/√(d_i d_j), without self-loops (Correct & Smooth; Huang et
 	// al., ICLR 2021, §2).
@@ -40,8 +38,8 @@ func (g *CSR) Degrees() []float32 {
 	return d
 }
 
-// Averages returns g with weights that add up to 1 at each destination, and what they added up to. If that is 0, they
-// stay, and it is returned as 1.
+// Averages returns g with weights that sum to 1 at each destination, and the sums of the original weights. If a sum is
+// 0, its weights do not change, and it is returned as 1.
 func (g *CSR) Averages() (*CSR, []float32) {
 	totals := g.Degrees()
 	for i, total := range totals {
@@ -52,12 +50,11 @@ func (g *CSR) Averages() (*CSR, []float32) {
 	return weighed(g, func(w float32, i, _ int) float32 { return w / totals[i] }), totals
 }
 
-// Normalise returns g weighted by norm. degree has the weighted degree in the whole graph of
-// every source (len NumSrc), so that a shard or block weighs its edges as the whole graph does;
-// Plain and Loops do not read it. With Loops and GCN destination i must be source i. A degree of 0
-// (a source of a directed graph that nothing points to, edges of weight 0) gives finite weights.
-// Where degree is unlike the weights and what is under the root or the fraction is not positive,
-// the edge weighs 0.
+// Normalise returns g weighted by norm. degree has every source's weighted degree in the whole graph (len NumSrc), so
+// that a shard or block weighs its edges as the whole graph does; Plain and Loops do not read it. With Loops and GCN
+// destination i must be source i. A degree of 0 gives finite weights: a source of a directed graph without in-edges has
+// it, and edges of weight 0. If degree and weights disagree so that a root or denominator is not positive, the edge's
+// weight is 0.
 func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
 	if g = WithLoops(g, norm); norm == Plain || norm == Loops {
 		return g
@@ -66,8 +63,8 @@ func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
 }
 
 // WeighDestinations returns g with the weights of the edges into destination i times dst[i] (nil = 1). Other memory is
-// shared with g. With loops and dst of a norm (WithLoops, Factors), rows that their owners have multiplied by src add
-// up over it as rows do over Normalise, and degrees of the destinations are enough.
+// shared with g. Use it with the loops and dst of a norm (WithLoops, Factors) and rows that their owners have
+// multiplied by src. Sums are then those of Normalise, and only the degrees of the destinations are needed.
 func WeighDestinations(g *CSR, dst []float64) *CSR {
 	if dst == nil {
 		return g
@@ -75,7 +72,7 @@ func WeighDestinations(g *CSR, dst []float64) *CSR {
 	return weighed(g, func(w float32, i, _ int) float32 { return float32(float64(w) * dst[i]) })
 }
 
-// WithLoops returns g with the self-loops of norm, whose columns are zeros. Without loops it is g.
+// WithLoops returns g with the self-loops of norm, whose columns are zeros. If norm has no loops, it returns g.
 func WithLoops(g *CSR, norm Norm) *CSR {
 	if norm != Loops && norm != GCN {
 		return g
@@ -108,14 +105,15 @@ func weighed(g *CSR, weigh func(w float32, i, j int) float32) *CSR {
 	return &out
 }
 
+// scale returns the weight of edge (j, i) by norm from the degrees of both ends.
 func scale(w float32, i, j int, degree []float32, norm Norm) float32 {
-	if norm == Mean { // sources may have no degree here
+	if norm == Mean { // sources may have no degree in this graph
 		return norm.Weigh(w, degree[i], 0)
 	}
 	return norm.Weigh(w, degree[i], degree[j])
 }
 
-// Weigh returns the weight of an edge of weight w between nodes of those weighted degrees, as Normalise has it.
+// Weigh returns the weight that Normalise gives an edge of weight w between nodes of these weighted degrees.
 func (norm Norm) Weigh(w, to, from float32) float32 {
 	switch norm {
 	case GCN:

@@ -1,9 +1,9 @@
 package graph
 
-// WithReached returns g, the stacked relations between D destinations and their sources, and behind
-// them for each relation one more: an edge of weight 1 from every destination that it reaches to
-// itself. Destination i must be source i. reached is for each row whether the relation reaches its destination; nil:
-// where the row has an edge.
+// WithReached returns g, the stacked relations between D destinations and their sources, followed by one more relation
+// for each. It has an edge of weight 1 from every destination that the relation reaches to itself. Destination i must
+// be source i. reached reports for each row whether the relation reaches its destination (nil = if the row has an
+// edge).
 func (g *CSR) WithReached(destinations int, reached []bool) *CSR {
 	own := &CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: make([]int64, 1, g.NumDst+1)}
 	for k := range g.NumDst {

@@ -24,7 +24,7 @@ func Read(path string) (*Graph, error) {
 	return g, nil
 }
 
-// read reads what Sections wrote, and the sites.
+// read reads the sections that Sections wrote, and the sites.
 func (g *Graph) read(f *section.Arrays) (err error) {
 	for name, to := range map[string]func(b []byte){"name": func(b []byte) { g.Name = string(b) },
 		"encoding": func(b []byte) { g.Encoding = b }} {
@@ -57,8 +57,8 @@ func (g *Graph) read(f *section.Arrays) (err error) {
 	return nil
 }
 
-// ReadTables reads the tables of numDst nodes that Sections wrote, and the edges into them from numSrc nodes. It leaves
-// out name, encoding and splits.
+// ReadTables reads the tables of numDst nodes that Sections wrote, and the edges into them from numSrc nodes. It does
+// not read name, encoding and splits.
 func (g *Graph) ReadTables(f *section.Arrays, numDst, numSrc int) (err error) {
 	if g.Adj, err = readCSR(f, 0, numDst, numSrc); err != nil {
 		return err

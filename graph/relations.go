@@ -8,24 +8,22 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// Relations are the typed edges of a graph of R relations between D destinations and S sources, one
-// adjacency a relation, stacked: row r·D+i of Adj, which is R·D × S, has the in-edges of
-// destination i under relation r. A pair may occur under several relations. The zero value is a
-// graph without types.
+// Relations are the typed edges of a graph with R relations between D destinations and S sources. The relations'
+// adjacencies are stacked: row r·D+i of Adj, which is R·D × S, has the in-edges of destination i under relation r. A
+// pair may be in several relations. The zero value is a graph without types.
 type Relations struct {
 	Names []string // [R]
 	Adj   CSR
 }
 
-// MaxRelations bounds R: a layer has weights for each.
+// MaxRelations bounds R: a layer has weights for each relation.
 const MaxRelations = 1 << 16
 
 // Count returns R; 0 if edges have no types.
 func (t *Relations) Count() int { return len(t.Names) }
 
-// Stack returns the rows of all the adjacencies, which have the same sources, one below the other.
-// If some have weights the others have 1, and if some have edge columns the
-// others are zeros.
+// Stack returns the rows of all adjacencies, which have the same sources, one below the other. If some have weights,
+// the others have weight 1; if some have edge columns, the others' are zeros.
 func Stack(list []*CSR) CSR {
 	n, rows := 0, 0
 	for _, g := range list {
@@ -45,8 +43,7 @@ func Stack(list []*CSR) CSR {
 	return *out
 }
 
-// Relation returns relation k of g, in which relations are stacked; it shares g's columns,
-// weights and rows.
+// Relation returns relation k of g, a stack of relations; it shares g's columns, weights and rows.
 func (g *CSR) Relation(k, relations int) *CSR {
 	n := g.NumDst / relations
 	lo, hi := g.RowPtr[k*n], g.RowPtr[(k+1)*n]
@@ -63,8 +60,7 @@ func (g *CSR) Relation(k, relations int) *CSR {
 	return one
 }
 
-// StackedRows returns the rows of the destinations dst, of n, in a stack of relations, relation by
-// relation.
+// StackedRows returns the rows of the destinations dst, out of n, in a stack of relations, relation by relation.
 func StackedRows(dst []int32, n, relations int) []int32 {
 	rows := make([]int32, 0, relations*len(dst))
 	for r := range relations {
@@ -86,8 +82,8 @@ func (t *Relations) Without(split []Split, gone ...Split) *CSR {
 	return &out
 }
 
-// Deal returns the N×N adjacency of each of R relations between n nodes: relation kind[k], of [0, R), has an edge from
-// src[k] to dst[k], of weight weight[k] (nil = all 1), as FromEdges makes it of edges by b, all directed.
+// Deal returns the N×N adjacency of each of R relations between n nodes. Relation kind[k], in [0, R), has a directed
+// edge from src[k] to dst[k] with weight weight[k] (nil = all 1), as FromEdges makes it with b.
 func Deal(n, relations int, kind, src, dst []int32, weight []float32, b Build) ([]*CSR, error) {
 	of := make([][]int32, relations)
 	for k, r := range kind {
@@ -118,9 +114,9 @@ func InverseNames(names []string) []string {
 	return both
 }
 
-// WithInverses returns the relations between n nodes that an encoder of a directed graph wants:
-// where not every relation's reverse is one of the relations, the reverse of each follows as a
-// relation itself (Schlichtkrull et al., ESWC 2018, §2.1), named "NAME (inverse)".
+// WithInverses returns the relations between n nodes for an encoder of a directed graph. Unless every relation's
+// reverse is among the relations, the reverse of each follows as a relation itself (Schlichtkrull et al., ESWC 2018,
+// §2.1), named "NAME (inverse)".
 func WithInverses(names []string, list []*CSR) Relations {
 	reversed, closed := make([]*CSR, len(list)), true
 	for k, g := range list {
@@ -178,8 +174,7 @@ func (t *Relations) Valid(adj *CSR) error {
 	return nil
 }
 
-// Sections returns the relations as sections adj/1/… and relations/…, none where edges have no
-// types.
+// Sections returns the relations as sections adj/1/… and relations/…; none if edges have no types.
 func (t *Relations) Sections() []section.Section {
 	if t.Count() == 0 {
 		return nil

@@ -100,6 +100,7 @@ func readFeatures(f *section.Arrays, name string, rows int) (x Features, err err
 	return x, nil
 }
 
+// readSparse reads sparse rows, as many as given (−1 = any number), and checks pointers, columns and values.
 func readSparse(f *section.Arrays, name string, rows int) (*mat.Sparse, error) {
 	shape, err := section.Values[int64](f, name+"/shape", 2)
 	if err != nil {

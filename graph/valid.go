@@ -86,6 +86,7 @@ func (s Split) Valid() error {
 	return nil
 }
 
+// validWeights returns an error that names the first weight that is negative or not finite, or nil.
 func (g *CSR) validWeights() error {
 	for k, w := range g.Weight {
 		if !(w >= 0 && finite(w)) {

@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// TableFacts describes a table with that number of rows read. It is an error if nearly all rows were skipped.
+// TableFacts describes a table with `rows` rows read. It returns an error if nearly all rows were skipped.
 func TableFacts(t *table.Table, rows int, format table.Format) (table.TableFacts, error) {
 	f := table.TableFacts{File: filepath.Base(t.Path), Rows: rows, Skipped: format.Faults.Count(t.Path)}
 	f.Encoding = t.Charset
@@ -28,7 +28,7 @@ func TableFacts(t *table.Table, rows int, format table.Format) (table.TableFacts
 	return f, nil
 }
 
-// facts returns what the tables became: e of p's columns, and g.
+// facts returns what the tables became: e with p's columns, and g.
 func (p *Profile) facts(e *Encoding, g *graph.Graph, r *Reading) (*table.Facts, error) {
 	f := p.Known(e, r)
 	f.Edges.Merge, f.Edges.Relation, f.Edges.Directed = e.Merge, e.Relation, string(e.Directed)
@@ -45,7 +45,7 @@ func (p *Profile) facts(e *Encoding, g *graph.Graph, r *Reading) (*table.Facts, 
 	return f, nil
 }
 
-// Known reports what the table of nodes became: e of p's columns (nil = columns of other tables).
+// Known returns what the table of nodes became: e with p's columns (nil = columns of other tables).
 func (p *Profile) Known(e *Encoding, r *Reading) *table.Facts {
 	f := &table.Facts{Tables: r.Tables, Label: e.Label}
 	if p != nil {
@@ -112,16 +112,16 @@ func (p *Profile) addColumns(f *table.Facts, e *Encoding) {
 	}
 }
 
-// columnFacts returns what an encoding has of a column, called by its name behind prefix.
+// columnFacts returns the facts of an encoding's column; its name is prefix and the column's name.
 func columnFacts(prefix string, c *table.Column) table.ColumnFacts {
 	return table.ColumnFacts{Name: prefix + c.Name, Kind: string(c.Kind), Features: c.Features(), Values: len(c.Values)}
 }
 
-// unlike is why a column is dropped that this site would keep without the others.
+// unlike is why a column is dropped that this site alone would keep.
 const unlike = "the sites together have too many categories or too few nodes of each, or one ignores it"
 
-// EdgeFacts adds to f what the columns of a table of edges became, each called by its name behind prefix. found is what
-// was found in them (nil = they were read as other tables are).
+// EdgeFacts adds the facts of a table of edges' columns to f; their names begin with prefix. found is what was found in
+// them (nil = they were read like other tables).
 func (e *Encoding) EdgeFacts(f *table.Facts, prefix string, found []ColumnProfile) {
 	of := make(map[string]*ColumnProfile, len(found))
 	for k := range found {
@@ -144,7 +144,7 @@ func (e *Encoding) EdgeFacts(f *table.Facts, prefix string, found []ColumnProfil
 	}
 }
 
-// hint returns what the user could do about a column that is dropped.
+// hint returns what the user can do about a dropped column.
 func hint(s *table.Stats, name string) string {
 	switch {
 	case s.Dressed > 0 && 10*s.Dressed > 9*s.Texts:

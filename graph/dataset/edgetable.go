@@ -17,19 +17,19 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Direction is the way of messages along the edges of a table, from its source to its target.
+// Direction is the direction of messages along the edges of a table, relative to source and target.
 type Direction string
 
-// The directions. The reverse of each relation is another relation, except with
-// Into and OutOf, which have messages one way only.
+// The directions. The reverse of each relation is another relation, except with Into and OutOf, whose messages have one
+// direction.
 const (
-	Undirected Direction = ""     // both ways alike
+	Undirected Direction = ""     // both directions alike
 	Into       Direction = "in"   // a node reads the sources of the edges that end at it
 	OutOf      Direction = "out"  // a node reads the targets of the edges that begin at it
 	BothWays   Direction = "both" // both, as two relations
 )
 
-// Valid refuses what is no direction.
+// Valid returns an error unless d is a direction.
 func (d Direction) Valid() error {
 	if !slices.Contains([]Direction{Undirected, Into, OutOf, BothWays}, d) {
 		return fmt.Errorf("direction must be in, out or both (got %q)", string(d))
@@ -37,19 +37,19 @@ func (d Direction) Valid() error {
 	return nil
 }
 
-// plain is the name of the one relation of a table without relations whose two directions are apart.
+// plain is the name of the one relation of a table without relations, if its two directions are separate.
 const plain = "edge"
 
-// Ends are the nodes that an end of an edge may be, by name.
+// Ends are the nodes, by name, that an end of an edge may be.
 type Ends struct {
 	File    string // table of the nodes
 	Index   map[string]int32
 	First   int32           // is added to the numbers of Index
-	spelled table.Spellings // of the names, once one is not found
+	spelled table.Spellings // spellings of the names, made when a name is not found
 }
 
-// Find returns the number of the node of that name; a whole number may have .0 behind it. If there is none, must is
-// what else a name must be, as the end of a clause, if the cause is known.
+// Find returns the number of the node of that name; a whole number may have .0 after it. If there is none and the cause
+// is known, must is a clause that gives what a name must be.
 func (e *Ends) Find(name string) (i int32, must string, ok bool) {
 	whole := table.Whole(name)
 	for _, also := range [3]string{name, whole, whole + ".0"} {
@@ -71,7 +71,7 @@ func (e *Ends) Find(name string) (i int32, must string, ok bool) {
 	return 0, must, false
 }
 
-// rounded reports whether a name is a number above those that floats have exactly, as programs write floats.
+// rounded reports whether a name is a number above those that floats represent exactly, written like a float.
 func rounded(name string) bool {
 	v, ok := table.Number(name)
 	return ok && math.Abs(v) >= 1<<53 && strings.Contains(strings.ToLower(name), "e+")
@@ -81,7 +81,7 @@ func rounded(name string) bool {
 type TableEdges struct {
 	Source, Target []int32
 	e              *Encoding
-	kind           []int32   // relation of each; nil = edges have no types
+	kind           []int32   // relation of each edge (nil = edges have no types)
 	weight         []float32 // nil = all 1
 	x              []float32 // rows of columns
 }
@@ -95,7 +95,7 @@ func (e *Encoding) NewEdges() *TableEdges {
 	return l
 }
 
-// Read adds the edges of a table or list. What is noticed goes to r.
+// Read adds the edges of a table or list, and its observations to r.
 func (l *TableEdges) Read(path string, source, target Ends, format table.Format, r *Reading) error {
 	format.Edges = true
 	e := l.e
@@ -131,7 +131,7 @@ func (l *TableEdges) Read(path string, source, target Ends, format table.Format,
 
 // read adds the rows of a table.
 func (l *TableEdges) read(t *table.Table, source, target Ends, format table.Format) error {
-	// Then an unknown node may be one of those at fault.
+	// An unknown node may be one of the rows at fault.
 	lost := [2]bool{format.Faults.Told(source.File), format.Faults.Told(target.File)}
 	return l.e.EachEdge(t, func(row *EdgeRow) error {
 		var ends [2]int32
@@ -160,7 +160,7 @@ type EdgeRow struct {
 	Cells  []string
 	Line   int
 	Ends   [2]int    // columns of source and target
-	Weight float32   // 1 without a column of weights
+	Weight float32   // 1 if there is no column of weights
 	Kind   int32     // number of the relation (0 without a column of relations)
 	X      []float32 // edge columns as features
 }
@@ -240,7 +240,7 @@ func (l *TableEdges) named(c edgelist.Config, source, target Ends) (err error) {
 	return nil
 }
 
-// Append adds the edges of another table as relation kind; its columns are those from first on.
+// Append adds the edges of another table as relation kind; its columns begin at column first.
 func (l *TableEdges) Append(more *TableEdges, kind int32, first int) {
 	row, wide := make([]float32, l.e.EdgeWidth()), more.e.EdgeWidth()
 	for k := range more.Source {
@@ -261,7 +261,7 @@ func (l *TableEdges) Graph(g *graph.Graph, n int) (err error) {
 	directed := e.Directed.OneWay()
 	merged := kind
 	if directed && kind == nil {
-		merged = make([]int32, len(src)) // an edge and its reverse are two
+		merged = make([]int32, len(src)) // an edge and its reverse count as two
 	}
 	cols := e.EdgeWidth()
 	x := mat.View(len(src), cols, l.x)
@@ -290,7 +290,7 @@ func (l *TableEdges) Graph(g *graph.Graph, n int) (err error) {
 	return nil
 }
 
-// ProfileEdges reads the table of edges for what its EdgeColumns hold.
+// ProfileEdges reads the table of edges for the contents of its EdgeColumns.
 func (c ImportConfig) ProfileEdges() (columns []ColumnProfile, err error) {
 	if len(c.EdgeColumns) == 0 || c.Edges == "" {
 		return nil, nil
@@ -323,7 +323,7 @@ func EdgeFeatures(found []ColumnProfile) (columns []table.Column) {
 	return columns
 }
 
-// CheckEdges refuses an edge column that the user names and that makes no feature.
+// CheckEdges returns an error if the user names an edge column that makes no feature.
 func (c ImportConfig) CheckEdges(found []ColumnProfile) error {
 	for _, of := range found {
 		if of.Kind == table.Ignored && c.EdgeColumns[0] != allColumns {
@@ -337,8 +337,8 @@ func (c ImportConfig) CheckEdges(found []ColumnProfile) error {
 // allColumns means every column of a table of edges that has no role.
 const allColumns = "all"
 
-// scanEdges reads the table of edges once for what its columns hold, or if only is not nil for the
-// statistics of only these columns.
+// scanEdges reads the table of edges once for its columns' contents or, if only is not nil, for the statistics of only
+// these columns.
 func (c *ImportConfig) scanEdges(only map[int]*table.Stats) (*scanned, error) {
 	t, ends, err := c.openEdges()
 	if err != nil {
@@ -364,7 +364,7 @@ func (c *ImportConfig) scanEdges(only map[int]*table.Stats) (*scanned, error) {
 	})
 }
 
-// openEdges opens the table of edges and returns the places of the columns of the ends.
+// openEdges opens the table of edges and returns the indices of the columns of the ends.
 func (c *ImportConfig) openEdges() (t *table.Table, at [2]int, err error) {
 	format := c.Format
 	format.Edges = true
@@ -410,7 +410,7 @@ func (c *ImportConfig) beginEdges(t *table.Table, s *scanned) error {
 	return nil
 }
 
-// edgeColumn returns the name of an edge column that the user asks for, and the kind if the user gives one.
+// edgeColumn splits the text for an edge column into its name and, if the user gives one, its kind.
 func edgeColumn(text string) (name string, asked *table.Column) {
 	name, kind, ok := cutLast(text)
 	switch {

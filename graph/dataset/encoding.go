@@ -12,9 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/dataset/edgelist"
 )
 
-// Encoding is how a user's tables become a graph: what each column means and how its cells become
-// features. It is saved with the data set and the model, so that other tables are read in exactly
-// the same way.
+// Encoding is how a user's tables become a graph: what each column means and how its cells become features. It is saved
+// with the data set and the model, so that other tables are read in the same way.
 type Encoding struct {
 	ID      string   `json:"id"`              // column of the nodes' names
 	Label   string   `json:"label,omitempty"` // column of the labels, or "": none
@@ -29,15 +28,15 @@ type Encoding struct {
 	Source     string `json:"source"`          // columns of the table of edges
 	Target     string `json:"target"`
 	Weight     string `json:"weight,omitempty"`
-	Merge      string `json:"merge,omitempty"` // of repeated edges: see ImportConfig
+	Merge      string `json:"merge,omitempty"` // weight of repeated edges: see ImportConfig
 
 	Relation  string   `json:"relation,omitempty"`  // column of the relations, or ""
 	Relations []string `json:"relations,omitempty"` // their names, ascending
 
 	Columns []table.Column `json:"columns"` // every other column of the table of nodes, in its order
 
-	Directed    Direction      `json:"directed,omitempty"`     // of the edges' messages
-	EdgeColumns []table.Column `json:"edge_columns,omitempty"` // of the table of edges that are features of the edges
+	Directed    Direction      `json:"directed,omitempty"`     // direction of the edges' messages
+	EdgeColumns []table.Column `json:"edge_columns,omitempty"` // columns of the table of edges that are features
 	SplitTime   string         `json:"split_time,omitempty"`   // COLUMN:T1:T2 of the split by time, or ""
 	Missing     []string       `json:"missing,omitempty"`      // texts that mean no value, as in table.Format
 }
@@ -92,7 +91,7 @@ func Decode(text []byte, e any) error {
 	return nil
 }
 
-// Dated returns e with the dates of other tables in the order of day and month that dates gives, as in ImportConfig.
+// Dated returns e for tables with other orders of day and month; dates has them as in ImportConfig.
 func (e *Encoding) Dated(dates []string) (*Encoding, error) {
 	list, err := (&ImportConfig{Date: dates}).asked()
 	here := *e
@@ -111,6 +110,7 @@ func (e *Encoding) Dated(dates []string) (*Encoding, error) {
 	return &here, err
 }
 
+// validColumns returns an error if a column is invalid or a name occurs twice.
 func validColumns(columns []table.Column) error {
 	seen := map[string]bool{}
 	for _, c := range columns {
@@ -125,13 +125,13 @@ func validColumns(columns []table.Column) error {
 	return nil
 }
 
-// cellPlace is where the cells of a column of features are.
+// cellPlace is the position of a feature column's cells.
 type cellPlace struct {
-	column  int // of the table; unused if the features are ignored
+	column  int // index in the table; unused if the features are ignored
 	spelled table.Spellings
 }
 
-// findPlaces finds the columns of features in a table; what is their role.
+// findPlaces finds the columns of features in a table; what names their role.
 func findPlaces(t *table.Table, columns []table.Column, what string) ([]cellPlace, error) {
 	at := make([]cellPlace, len(columns))
 	for k, c := range columns {
@@ -161,8 +161,8 @@ func (n *nodeReader) encode(cells []string, line int) error {
 	return nil
 }
 
-// encodeCells calls put with the features of a row that are not 0, ascending, and strange with the columns
-// that do not know the cell's category.
+// encodeCells calls put with the features of a row that are not 0, ascending, and strange with the columns for which
+// the cell's category is unknown.
 func encodeCells(t *table.Table, columns []table.Column, at []cellPlace, cells []string, line int,
 	put func(j int, f float32), strange func(k int)) error {
 	first := 0

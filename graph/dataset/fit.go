@@ -12,28 +12,28 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// Profile is what a first pass over a user's tables finds, so that the tables of several owners can be encoded alike.
+// Profile is the result of a first pass over a user's tables, with which the tables of several owners can be encoded
+// alike.
 type Profile struct {
 	Config    ImportConfig    // with its defaults
-	Columns   []ColumnProfile // those without a role, in the table's order
-	Classes   []string        // in the order given, else as numbers if all are, else as text
-	Nodes     map[string]int  // of each class
-	Relations []string        // of the table of edges, ascending
+	Columns   []ColumnProfile // columns without a role, in the table's order
+	Classes   []string        // in the given order, else as numbers if all are numbers, else as text
+	Nodes     map[string]int  // nodes of each class
+	Relations []string        // relations in the table of edges, ascending
 	Apart     table.Apart     // edges of each; nil if the user names the relations
-	Edges     []ColumnProfile // of the table of edges: the columns of EdgeColumns
-	Spelled   []string        // classes that are written in several ways, as table.Unite writes them
-	labelled  int             // nodes that have a label
+	Edges     []ColumnProfile // EdgeColumns of the table of edges
+	Spelled   []string        // classes with several spellings, as table.Unite writes them
+	labelled  int             // number of nodes with a label
 }
 
 // ColumnProfile is one column of a table of nodes.
 type ColumnProfile struct {
 	table.Column              // what Import makes of it
-	Why          string       // it is ignored ("" = the user asks for it)
+	Why          string       // why it is ignored ("" = the user asks for it)
 	Stats        *table.Stats // nil = the user ignores it
 }
 
-// Profile reads the table of nodes once and, where edges have types, the table of edges for the
-// names of these.
+// Profile reads the table of nodes once and, if edges have types, the table of edges for the types' names.
 func (c ImportConfig) Profile() (*Profile, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -76,8 +76,7 @@ func (c ImportConfig) Profile() (*Profile, error) {
 	return p, err
 }
 
-// Encoding returns an encoding with the roles that the user gave to columns, and nothing of what
-// the tables hold.
+// Encoding returns an encoding with the roles that the user gave to columns, and nothing from the tables' contents.
 func (c ImportConfig) Encoding() Encoding {
 	return Encoding{ID: c.ID, Label: c.Label, Multi: c.Multi, Regression: c.Regression, ClassOrder: c.ClassOrder,
 		Split: c.Split, Site: c.Site, Source: c.Source, Target: c.Target, Weight: c.Weight, Relation: c.Relation,
@@ -87,7 +86,7 @@ func (c ImportConfig) Encoding() Encoding {
 // Local returns the encoding that Import makes of the tables.
 func (p *Profile) Local() (*Encoding, error) {
 	e, c := p.Encoding(), &p.Config
-	e.Missing = c.Format.Missing // at a site of several its own affair
+	e.Missing = c.Format.Missing // with several sites, each site has its own
 	if c.Label != "" {
 		if p.labelled == 0 {
 			return nil, fmt.Errorf("%s: column %s: no node has a label", c.Nodes, c.Label)
@@ -104,7 +103,7 @@ func (p *Profile) Local() (*Encoding, error) {
 	return e, c.CheckEdges(p.Edges)
 }
 
-// Encoding returns what Local does, without its checks.
+// Encoding is Local without its checks.
 func (p *Profile) Encoding() *Encoding {
 	e := p.Config.Encoding()
 	e.Classes, e.Relations, e.EdgeColumns = p.Classes, p.Relations, EdgeFeatures(p.Edges)
@@ -114,16 +113,16 @@ func (p *Profile) Encoding() *Encoding {
 	return &e
 }
 
-// scanned is what one pass over a table of nodes finds.
+// scanned is the result of one pass over a table of nodes.
 type scanned struct {
-	names    []string // of the columns
+	names    []string // names of the columns
 	id       string   // the column of the nodes' names
 	stats    []*table.Stats
-	classes  map[string]int // nodes of each
-	labelled int            // nodes that have a label
+	classes  map[string]int // nodes of each class
+	labelled int            // number of nodes with a label
 }
 
-// complete counts the values of columns again by scan where the first pass began to count them too late.
+// complete calls scan again for the columns whose values the first pass began to count too late.
 func (s *scanned) complete(scan func(only map[int]*table.Stats) (*scanned, error)) error {
 	again := map[int]*table.Stats{}
 	for k, one := range s.stats {
@@ -140,8 +139,8 @@ func (s *scanned) complete(scan func(only map[int]*table.Stats) (*scanned, error
 	return err
 }
 
-// scan reads the table of nodes once: what its columns hold, its classes, and how many nodes have a
-// label; or, if only is not nil, the statistics of only these columns.
+// scan reads the table of nodes once: its columns' contents, its classes, and how many nodes have a label. If only is
+// not nil, it computes the statistics of only these columns.
 func (c *ImportConfig) scan(only map[int]*table.Stats) (*scanned, error) {
 	t, err := table.Open(c.Nodes, c.Format)
 	if err != nil {
@@ -188,7 +187,7 @@ func (c *ImportConfig) scan(only map[int]*table.Stats) (*scanned, error) {
 	})
 }
 
-// split returns the labels in a cell; none for a text that means that there is no value, unless a class has that name.
+// split returns the labels in a cell; none if the text means that there is no value, unless a class has that name.
 func (e *Encoding) split(cell string) (out []string) {
 	cells := []string{cell}
 	if e.Multi {
@@ -203,14 +202,14 @@ func (e *Encoding) split(cell string) (out []string) {
 	return out
 }
 
-// begin makes the statistics of the columns, with what the user asks of each: none for columns
-// that the user ignores or that have another role.
+// begin makes the statistics of the columns, with the user's wishes for each: none for columns that the user ignores or
+// that have another role.
 func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	list, err := c.asked()
 	if err != nil {
 		return err
 	}
-	if by, _ := parseTimeSplit(c.SplitTime); by != nil { // Validate has seen it
+	if by, _ := parseTimeSplit(c.SplitTime); by != nil { // Validate has checked it
 		if _, err := t.Column(by.Column, "the split by time, option split-time"); err != nil {
 			return err
 		}
@@ -253,13 +252,13 @@ func (c *ImportConfig) begin(t *table.Table, s *scanned) error {
 	return err
 }
 
-// asked is what the user asks of a column.
+// asked is the user's wish for a column.
 type asked struct {
 	table.Column
 	role string
 }
 
-// asked returns what the user asks of the columns.
+// asked returns the user's wishes for the columns.
 func (c *ImportConfig) asked() (out []asked, err error) {
 	for _, list := range []struct {
 		role  string

@@ -22,7 +22,7 @@ type SitesConfig struct {
 	Sites   int // K, at least 1; 0: 4
 	Classes int // C, at least 2; 0: 7
 	Columns int // F, words of the vocabulary, at least Classes; 0: 600
-	// mean degree aimed at, above 0 and below Nodes/4; repeated draws are dropped, so it falls a little short; 0: 10
+	// desired mean degree, above 0 and below Nodes/4 (0 = 10); repeated edges are dropped, so it is a little lower
 	Degree float64
 	Words  float64 // mean number of words a node, above 0; 0: 20
 	Train  float64 // share of a site's nodes whose label is for training, in (0, 1); 0: 0.03
@@ -70,13 +70,12 @@ func (c SitesConfig) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Sites makes a graph of K sites whose nodes have classes, words and friends, the same for the same
-// key everywhere. It is a degree-corrected block model (Karrer and Newman, Phys. Rev. E 83, 2011)
-// whose blocks are a site's classes: an end of an edge is sampled by weights with a Pareto tail, the
-// other among the nodes of the same or of other classes and sites. Sites differ in size (share of
-// site s ∝ 1/√(s+1)) and class mix (log-normal shares, about even over all sites together). A
-// node's 0/1 features are the words of a short text, some from its class's topic and the others
-// from everybody's words.
+// Sites makes a graph of K sites whose nodes have classes, words and friends: the same key gives the same graph
+// everywhere. It is a degree-corrected block model (Karrer and Newman, Phys. Rev. E 83, 2011) whose blocks are a site's
+// classes: an end of an edge is sampled by weights with a Pareto tail, the other among the nodes of the same or of
+// other classes and sites. Sites differ in size (share of site s ∝ 1/√(s+1)) and class mix (log-normal shares, about
+// even over all sites together). A node's 0/1 features are the words of a short text, some from its class's topic and
+// the others from everybody's words.
 //
 // It panics unless cfg.Validate() is nil.
 func Sites(cfg SitesConfig, key rng.Key) *graph.Graph {
@@ -104,8 +103,8 @@ func Sites(cfg SitesConfig, key rng.Key) *graph.Graph {
 	return g
 }
 
-// world is a graph in the making. Weights are whole numbers, so that machines whose logarithms
-// differ in the last bit still draw the same graph.
+// world is a graph in the making. Weights are integers, so that machines whose logarithms differ in the last bit still
+// sample the same graph.
 type world struct {
 	SitesConfig
 	key         rng.Key
@@ -114,12 +113,13 @@ type world struct {
 	weight      []uint64 // expected degree of a node, times a constant
 }
 
-// unit is the weight 1 in whole numbers.
+// unit is the weight 1 as an integer.
 const unit = 1 << 20
 
-// urn draws an index with probability in proportion to its weight.
+// urn samples an index with probability in proportion to its weight.
 type urn []uint64 // running sums
 
+// newUrn returns an urn of n indices with the given weights.
 func newUrn(n int, weight func(int) uint64) urn {
 	u, sum := make(urn, n), uint64(0)
 	for i := range u {
@@ -137,7 +137,7 @@ func (u urn) mass() uint64 {
 	return u[len(u)-1]
 }
 
-// draw returns the index that the uniform value x names; the mass must not be 0.
+// draw returns the index for the uniform value x; the mass must not be 0.
 func (u urn) draw(x uint64) int {
 	at, _ := slices.BinarySearch(u, x%u.mass()+1)
 	return at
@@ -154,7 +154,7 @@ func (w *world) placeNodes() {
 	w.site, w.class, w.weight = make([]int32, w.Nodes), make([]int32, w.Nodes), make([]uint64, w.Nodes)
 	mix, class, weight := w.key.FoldString("mix"), w.key.FoldString("class"), w.key.FoldString("weight")
 	liking := func(s, c int) float64 { return math.Exp(skew * mix.Fold(uint64(s)).Normal(uint64(c))) }
-	total := make([]float64, w.Classes) // evens the classes out over all sites: none is rare everywhere
+	total := make([]float64, w.Classes) // balances the classes over all sites: none is rare everywhere
 	for c := range total {
 		for s := range k {
 			total[c] += float64(float64(w.start[s+1]-w.start[s]) * liking(s, c))
@@ -207,8 +207,8 @@ func (w *world) drawEdges() (src, dst []int32) {
 	return src, dst
 }
 
-// drawWords returns the N×F bag of words. A class's topic is a fifth of the vocabulary, so that
-// topics overlap; the other words follow a power law, as in texts.
+// drawWords returns the N×F bag of words. A class's topic is a fifth of the vocabulary, so topics overlap; the other
+// words follow a power law, as in texts.
 func (w *world) drawWords() *mat.Sparse {
 	topics := make([][]int32, w.Classes)
 	for c := range topics {
@@ -239,7 +239,7 @@ func (w *world) drawWords() *mat.Sparse {
 	return x
 }
 
-// drawSplit gives the shares Train and Val of every site's nodes, at least one each.
+// drawSplit assigns the shares Train and Val of every site's nodes, at least one node each.
 func (w *world) drawSplit() []graph.Split {
 	split := make([]graph.Split, w.Nodes)
 	for s := range w.SitesConfig.Sites {

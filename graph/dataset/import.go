@@ -16,21 +16,20 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// ImportConfig lists a user's tables and the roles of their columns. A table's kind follows
-// from its suffix: .csv or .tsv, with .gz or .zst after it if it is packed, or .parquet. The
-// zero value of a column that is not required means none.
+// ImportConfig lists a user's tables and the roles of their columns. A table's kind follows from its suffix: .csv or
+// .tsv, followed by .gz or .zst if compressed, or .parquet. The zero value of an optional column means none.
 type ImportConfig struct {
 	Name  string // of the data set; "": from the file of nodes
 	Nodes string // table of the nodes; required
 	// table of the edges, each undirected, or a list of numbers that edgelist.Config opens by its suffix; "": no edges
 	Edges string
 
-	// Format is how the tables write their cells. Rows at fault go to its Faults, and may be skipped
-	// (nil = the error names the first 20).
+	// Format is how the tables write their cells. Its Faults collect rows at fault, which may be skipped (nil = the
+	// error names the first 20).
 	Format table.Format
 
-	// Like is the encoding of other tables (graph.Graph.Encoding). These are read by it, with its roles of columns and
-	// kinds of features (nil = these fields and the tables decide).
+	// Like is the encoding of other tables (graph.Graph.Encoding). It gives the roles of columns and kinds of features
+	// (nil = these fields and the tables decide).
 	Like []byte
 
 	ID         string   // column of Nodes with their names, each once; "": id, or else the index that pandas writes
@@ -113,16 +112,14 @@ func (c ImportConfig) Validate() error {
 	return errors.Join(faults...)
 }
 
-// Import reads a user's tables. The rows of X follow the table of nodes; its statistics (means,
-// deviations, values of categories) are taken over all its rows, whatever their split: they use no
-// label, and in transductive training the features of all nodes are inputs anyway. For a strict
-// test on unseen nodes import the others only, and read the unseen ones with Encode. The encoding
-// is in the graph's Encoding.
+// Import reads a user's tables. The rows of X follow the table of nodes. Its statistics (means, deviations, values of
+// categories) are taken over all rows, in every split: they use no label, and in transductive training the features of
+// all nodes are inputs anyway. For a strict test on unseen nodes import the others only, and read the unseen ones with
+// Encode. The encoding is in the graph's Encoding.
 //
-// A node without a label is in no split. Edges are undirected; repeated ones count once (Merge), and
-// self-loops are dropped. With a column Relation they have types, too:
-// Graph.Typed has the relations in ascending order of their names, then the reverse of each,
-// whether or not it is one of the relations.
+// A node without a label is in no split. Edges are undirected; repeated ones count once (Merge), and self-loops are
+// dropped. With a column Relation they also have types: Graph.Typed has the relations in ascending order of their
+// names, then the reverse of each, whether or not it is one of the relations.
 //
 // An error names the file, line (row in Parquet) and column, and what was expected.
 func Import(cfg ImportConfig) (*graph.Graph, error) {
@@ -130,7 +127,7 @@ func Import(cfg ImportConfig) (*graph.Graph, error) {
 	return g, err
 }
 
-// Read is Import that also returns what the tables became.
+// Read is Import; it also returns what the tables became.
 func (c ImportConfig) Read() (g *graph.Graph, f *table.Facts, err error) {
 	if err := c.Format.Again(func() (err error) { g, f, err = c.readOnce(); return err }); err != nil {
 		return nil, nil, err
@@ -138,6 +135,7 @@ func (c ImportConfig) Read() (g *graph.Graph, f *table.Facts, err error) {
 	return g, f, nil
 }
 
+// readOnce reads the tables without the rows that are known to be at fault.
 func (c ImportConfig) readOnce() (*graph.Graph, *table.Facts, error) {
 	p, e, err := (*Profile)(nil), (*Encoding)(nil), error(nil)
 	if c = c.withDefaults(); c.Like != nil {
@@ -164,7 +162,7 @@ func (c ImportConfig) readOnce() (*graph.Graph, *table.Facts, error) {
 	return g, f, err
 }
 
-// finish gives a graph that was read by e its name, encoding and split. Tables that are read as others were may lack
+// finish sets the name, encoding and split of a graph that e has read. Tables that are read like others may lack
 // labels.
 func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 	g.Name = c.Name
@@ -189,11 +187,10 @@ func (c *ImportConfig) finish(g *graph.Graph, e *Encoding) (err error) {
 	return err
 }
 
-// Encode reads other tables exactly as those were read that Import made encoding
-// (graph.Graph.Encoding) of, for prediction: the nodes of one table after another; the label, split and site
-// columns may be absent from nodes. A column of features may not. Without a split column every
-// labelled node is in Test. Dates are as in ImportConfig. The facts have the tables, the cells of categories that the
-// encoding does not know, and columns without values.
+// Encode reads other tables for prediction, in the way in which Import read the tables of encoding
+// (graph.Graph.Encoding). Nodes are read from one table after another. The label, split and site columns may be absent;
+// columns of features may not. Without a split column every labelled node is in Test. Dates are as in ImportConfig. The
+// facts have the tables, cells with unknown categories, and columns without values.
 func Encode(
 	encoding []byte, nodes, edges, dates []string, format table.Format,
 ) (*graph.Graph, *table.Facts, error) {
@@ -216,7 +213,7 @@ func Encode(
 	return g, f, nil
 }
 
-// SplitRandomly gives each class's labelled nodes their shares by the seed, unless e has a column for it; nodes with
+// SplitRandomly assigns each class's labelled nodes to the splits by the seed, unless e has a column for it. Nodes with
 // several labels, or with numbers, are one group.
 func (c ImportConfig) SplitRandomly(e *Encoding, g *graph.Graph) {
 	if e.Label == "" || e.Split != "" || e.SplitTime != "" {
@@ -243,12 +240,12 @@ func (c ImportConfig) SplitRandomly(e *Encoding, g *graph.Graph) {
 	}
 }
 
-// shuffled returns the nodes of each class that are in a split, which marks those with a label, in a random order by
-// seed.
+// shuffled returns the labelled nodes of each class in random order by seed. A node has a label if it is in a split, as
+// read sets it.
 func shuffled(g *graph.Graph, seed uint64) [][]int32 {
 	groups := make([][]int32, max(1, g.Labels.Classes))
 	for i, s := range g.Split {
-		if s == graph.None { // marked by read: no label
+		if s == graph.None { // read has marked it: no label
 			continue
 		}
 		group := 0

@@ -28,7 +28,7 @@ const (
 // maskNames are the arrays of the splits.
 var maskNames = [...]string{graph.Train: "train_mask", graph.Val: "val_mask", graph.Test: "test_mask"}
 
-// Bounds on C and F, so that a damaged number cannot ask for a giant layer.
+// Bounds on C and F, so that a damaged number cannot request a giant layer.
 const (
 	MaxClasses = 1 << 20
 	maxColumns = 1 << 24
@@ -43,20 +43,20 @@ type meta struct {
 	Sites      []string        `json:"client_names,omitempty"`
 	Relations  []string        `json:"relation_names,omitempty"`
 	Types      []string        `json:"node_type_names,omitempty"`
-	Directed   bool            `json:"directed,omitempty"` // the entries of edge_index are all the edges there are
+	Directed   bool            `json:"directed,omitempty"` // edge_index has all edges; no reverse is added
 	Encoding   json.RawMessage `json:"encoding,omitempty"`
 	Draw       *drawn          `json:"draw,omitempty"`
 }
 
-// drawn is a split that Read draws, for arrays without masks. With folds, part fold of each class's labelled nodes is
-// for testing, and train and val are fractions of the rest.
+// drawn is a random split for arrays without masks. With folds, part fold of each class's labelled nodes is for
+// testing, and train and val are fractions of the rest.
 type drawn struct {
 	Train, Val  float64
 	Seed        uint64
 	Fold, Folds int
 }
 
-// of draws the split of the nodes that have a label.
+// of sets the random split of the labelled nodes.
 func (d *drawn) of(g *graph.Graph) error {
 	folded := d.Folds == 0 || d.Folds > 1 && d.Fold >= 0 && d.Fold < d.Folds
 	if d.Train <= 0 || d.Val < 0 || d.Train+d.Val > 1 || !folded {
@@ -69,7 +69,7 @@ func (d *drawn) of(g *graph.Graph) error {
 		}
 	}
 	for _, nodes := range shuffled(g, d.Seed) {
-		n := len(nodes) // for training and validation, with folds
+		n := len(nodes) // training and validation, with folds
 		if d.Folds > 0 {
 			a, b := n*d.Fold/d.Folds, n*(d.Fold+1)/d.Folds
 			nodes = slices.Concat(nodes[:a], nodes[b:], nodes[a:b])
@@ -101,7 +101,7 @@ func (d *drawn) of(g *graph.Graph) error {
 // An error names the file, the array and perhaps the entry, and what was expected.
 func Read(path string, split int) (*graph.Graph, error) { return As{}.Read(path, split) }
 
-// Read is the function Read with what is known of the labels.
+// Read is the function Read with knowledge about the labels.
 func (as As) Read(path string, split int) (*graph.Graph, error) {
 	if strings.HasSuffix(path, ".graph") {
 		if split != 0 {
@@ -142,8 +142,8 @@ func openData(path string) (arrays, meta, error) {
 	return arrays{a}, m, err
 }
 
-// Splits returns how many splits Read offers of the data set at path: the columns of its masks, 1
-// where these have but one. It reads no more than the head of each mask.
+// Splits returns how many splits Read offers for the data set at path: the columns of its masks, or 1. It reads only
+// the header of each mask.
 func Splits(path string) (int, error) {
 	a, _, err := openData(path)
 	if err != nil {
@@ -188,7 +188,7 @@ func parseMeta(path string, text []byte) (m meta, err error) {
 // arrays are the arrays of a data set.
 type arrays struct{ *npy.Archive }
 
-// graph puts the arrays together.
+// graph makes a graph of the arrays.
 func (a arrays) graph(m meta, split int, as As) (*graph.Graph, error) {
 	if a.typed() {
 		return a.joined(m, split, as)
@@ -245,7 +245,7 @@ func (a arrays) targets(g *graph.Graph, m meta, split int, as As) (n int, err er
 	if g.Labels.Class == nil {
 		n = (len(g.Labels.Bits) + len(g.Labels.Values)) / g.Labels.Classes
 	}
-	texts, err := a.Header("y") // some may mean missing
+	texts, err := a.Header("y") // some texts may mean missing
 	if err != nil {
 		return 0, err
 	}
@@ -253,7 +253,7 @@ func (a arrays) targets(g *graph.Graph, m meta, split int, as As) (n int, err er
 	return n, err
 }
 
-// extents refuses arrays without a row for each node, before any is unpacked: few bytes can become gigabytes.
+// extents refuses arrays without a row for each node, before any is decompressed: few bytes can become gigabytes.
 func (a arrays) extents(m meta) error {
 	h, err := a.Header("y")
 	if err != nil {
@@ -286,8 +286,8 @@ func (a arrays) extents(m meta) error {
 		a.Check("ids_indptr", n+1), a.Check("edge_index", 2, -1))
 }
 
-// split reads column s of the masks. A mask that is absent is empty; one that is there marks at
-// least one node. unknown: a node may have a label that is none of the classes, and then is in no split.
+// split reads column s of the masks. An absent mask is empty; a present one marks at least one node. If unknown is set,
+// a node may have a label that is none of the classes, and then is in no split.
 func (a arrays) split(l graph.Labels, n, s int, unknown bool) ([]graph.Split, error) {
 	out := make([]graph.Split, n)
 	for kind := graph.Train; kind <= graph.Test; kind++ {
@@ -421,6 +421,7 @@ func (a arrays) types(g *graph.Graph, n int, names []string) error {
 	return nil
 }
 
+// sites reads the owner of every node, and checks it against the names of the sites.
 func (a arrays) sites(g *graph.Graph, n int, names []string) error {
 	var err error
 	g.Sites = names

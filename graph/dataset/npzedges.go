@@ -69,8 +69,8 @@ func (a arrays) pairs(sources, targets int) (src, dst []int32, weight []float32,
 	return src, dst, weight, nil
 }
 
-// SetEdges gives g, of n nodes, the edges from src to dst as graph.FromEdges makes them of b, whose rows are of x.
-// kind has the relation of each, a number of names (nil = edges have no types). Unless b is directed, each relation
+// SetEdges gives g, with n nodes, the edges from src to dst, made by graph.FromEdges with b; b's rows are rows of x.
+// kind has each edge's relation as an index of names (nil = edges have no types). Unless b is directed, each relation
 // gets its reverse.
 func SetEdges(g *graph.Graph, n int, src, dst []int32, weight []float32, kind []int32, names []string, x mat.Dense,
 	b graph.Build) (err error) {
@@ -126,7 +126,7 @@ func (a arrays) edgeColumns(edges int) (x mat.Dense, rows []int32, err error) {
 	return x, rows, nil
 }
 
-// relations reads the relation of each edge, and the names of all: those that meta.json has, or their numbers.
+// relations reads the relation of each edge, and the names of all: from meta.json, or their numbers.
 func (a arrays) relations(n, edges int, names []string) ([]int32, []string, error) {
 	kind, _, err := npy.Read[int32](a.Archive, "edge_type", edges)
 	if err != nil {
@@ -153,8 +153,8 @@ func (a arrays) relations(n, edges int, names []string) ([]int32, []string, erro
 	return kind, names, nil
 }
 
-// relationLimit refuses more relations than a graph of n nodes may have, with their reverses. Row r·n + i of the
-// stacked adjacency has the edges of relation r into node i, and rows are numbered by int32.
+// relationLimit refuses more relations, including reverses, than a graph of n nodes may have. Row r·n + i of the
+// stacked adjacency has the edges of relation r into node i, and int32 numbers the rows.
 func relationLimit(count, n int) error {
 	if count < 1 || 2*count > graph.MaxRelations || 2*int64(count)*int64(n) > math.MaxInt32 {
 		return fmt.Errorf("there must be 1 to %d relations, and relations times nodes at most %d (got %d relations, "+

@@ -12,11 +12,11 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/npy"
 )
 
-// As is what is known of the labels y of a data set besides its arrays. The zero value: nothing.
+// As is knowledge about the labels y of a data set that its arrays lack (zero value = nothing).
 type As struct {
 	Task    string   // classification, regression, or links, which have no labels; else the dtype decides
-	Classes int      // of a model that predicts: a node of another class has no label (0 = no model)
-	Names   []string // of these classes (nil = their numbers)
+	Classes int      // classes of the model that predicts: a node of another class has no label (0 = no model)
+	Names   []string // names of these classes (nil = their numbers)
 }
 
 // labels reads y; the package comment has the rules.
@@ -35,14 +35,14 @@ func (a arrays) labels(m meta, as As) (graph.Labels, error) {
 		}
 		l.Bits = nil
 	case regression && !float:
-		l.Names, m.Classes = nil, nil // they are for classes
+		l.Names, m.Classes = nil, nil // they apply to classes only
 	case !regression && (!float || as.Task == "classification"):
 		return a.classes(m, h, as)
 	}
 	return a.numbers(m, l, h)
 }
 
-// numbers reads the targets of a regression, [N] or [N, C]; NaN in all columns of a node means that it has none.
+// numbers reads the targets of a regression, [N] or [N, C]; a node with NaN in all columns has none.
 func (a arrays) numbers(m meta, l graph.Labels, h npy.Header) (graph.Labels, error) {
 	want := []int{-1}
 	if l.Classes = 1; len(h.Shape) == 2 {
@@ -188,8 +188,8 @@ func (a arrays) texts(h npy.Header, names []string) (y []string, err error) {
 	return y, err
 }
 
-// fixed reads classes that are numbers from 0 to as many as meta.json has, and -1 for none. unknown: another number is
-// none.
+// fixed reads classes that are numbers from 0 to meta.json's number of classes, and -1 for none. If unknown is set, any
+// other number means none, too.
 func (a arrays) fixed(m meta, unknown bool) (graph.Labels, error) {
 	l := graph.Labels{Names: m.ClassNames, Classes: len(m.ClassNames)}
 	if c := m.Classes; c != nil {
@@ -268,7 +268,7 @@ func (a arrays) unlabelled(y []string, names map[string]bool, as As) (bool, erro
 }
 
 // only returns l as the classes of a model: by their names or, if only one of the two has names, by their numbers.
-// titled: meta.json names the numbers of l.
+// titled means that meta.json names the numbers of l.
 func (as As) only(l graph.Labels, titled bool) graph.Labels {
 	if as.Classes == 0 {
 		return l

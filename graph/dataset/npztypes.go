@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Typed reports whether the file at path has arrays of several types of nodes, which Read puts together. A file that
-// cannot be opened is none: the next reader names the fault.
+// Typed reports whether the file at path has arrays of several types of nodes, which Read joins. It is false for a file
+// that cannot be opened: the next reader reports the error.
 func Typed(path string) bool {
 	a, err := npy.Open(path)
 	if err != nil {
@@ -23,7 +23,7 @@ func Typed(path string) bool {
 	return arrays{a}.typed()
 }
 
-// typed reports whether the arrays are of several types of nodes: nodes/K/ has the arrays of type K, edges/K/ has the
+// typed reports whether the arrays have several types of nodes: nodes/K/ has the arrays of type K, edges/K/ has the
 // arrays of relation K. meta.json has the names.
 func (a arrays) typed() bool { return a.Has("nodes/0/y") }
 
@@ -36,7 +36,7 @@ func (a arrays) joined(m meta, split int, as As) (*graph.Graph, error) {
 		return nil, err
 	}
 	n := len(g.IDs)
-	// No class at all is a label too if a node may have several, so that only masks separate the types.
+	// If a node may have several classes, no class at all is a label, too, so only masks separate the types.
 	if own.Labels.Multi() && !slices.ContainsFunc(own.Split, func(s graph.Split) bool { return s != graph.None }) {
 		return nil, fmt.Errorf("masks must mark the nodes that have labels, if a node has several (got none)")
 	}
@@ -51,8 +51,8 @@ func (a arrays) joined(m meta, split int, as As) (*graph.Graph, error) {
 	return g, a.between(g, m, first)
 }
 
-// nodes gives g the features and names of all nodes. It returns labels and splits of the type that has labels, its
-// place among the types, and the first node of each type, with the number of all at the end.
+// nodes gives g the features and names of all nodes. It returns labels and splits of the labelled type, the type's
+// index, and the first node of each type, followed by the number of all nodes.
 func (a arrays) nodes(g *graph.Graph, m meta, split int, as As) (own *graph.Graph, at int, first []int, err error) {
 	var x []graph.Features
 	var labelled []string
@@ -64,7 +64,7 @@ func (a arrays) nodes(g *graph.Graph, m meta, split int, as As) (own *graph.Grap
 		if err := p.extents(meta{}); err != nil {
 			return nil, 0, nil, err
 		}
-		// Rules for labels, as which nodes -1 leaves without one, are about the nodes of this type.
+		// Rules for labels, such as the meaning of -1, apply to the nodes of this type only.
 		one := &graph.Graph{}
 		n, err := p.targets(one, meta{}, split, as)
 		if err != nil {
@@ -77,7 +77,7 @@ func (a arrays) nodes(g *graph.Graph, m meta, split int, as As) (own *graph.Grap
 		if err != nil {
 			return nil, 0, nil, err
 		}
-		if f.Cols() == 0 { // what is learned of it is a row for the type
+		if f.Cols() == 0 { // the model learns a row for the type
 			f = graph.Features{Dense: mat.View(n, 1, slices.Repeat([]float32{1}, n))}
 		}
 		first = append(first, len(g.IDs))
@@ -107,7 +107,7 @@ func (a arrays) between(g *graph.Graph, m meta, first []int) error {
 		return err
 	}
 	var src, dst, kind, rows []int32
-	var weight []float32 // 1 for edges of a relation without weights
+	var weight []float32 // 1 for the edges of a relation without weights
 	var columns []graph.Features
 	weighted, table := false, int32(0) // table counts the rows of columns
 	for k, name := range m.Relations {
@@ -116,7 +116,7 @@ func (a arrays) between(g *graph.Graph, m meta, first []int) error {
 		if err != nil {
 			return err
 		}
-		// The types decide which numbers of nodes the edges may have.
+		// The types bound the node numbers of the edges.
 		for e, t := range ends {
 			if t < 0 || int(t) >= len(m.Types) {
 				return p.Fault("types", fmt.Errorf("entry %d must be a type, 0 to %d (got %d)", e, len(m.Types)-1, t))
@@ -150,7 +150,7 @@ func (a arrays) between(g *graph.Graph, m meta, first []int) error {
 			columns, table = append(columns, graph.Features{Dense: x}), table+int32(x.Rows)
 		}
 	}
-	if !weighted { // an array of ones would make the graph a weighted one
+	if !weighted { // an array of ones would make the graph weighted
 		weight = nil
 	}
 	var x mat.Dense

@@ -13,11 +13,12 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// maxRelations bounds the relations of a table of edges: for each and its reverse a graph has a row for every node.
+// maxRelations bounds the relations of a table of edges: a graph has a row for every node in each relation and its
+// reverse.
 const maxRelations = 1 << 12
 
-// relations reads the names of the relations in the table of edges, ascending, and how many edges without a common
-// end each has; none where edges have no types.
+// relations reads the names of the relations in the table of edges, ascending, and how many edges without a common end
+// each has; none if edges have no types.
 func (c *ImportConfig) relations() ([]string, table.Apart, error) {
 	switch {
 	case c.Directed == BothWays && c.Relation == "":
@@ -54,7 +55,7 @@ func (c *ImportConfig) relations() ([]string, table.Apart, error) {
 	return names, seen, nil
 }
 
-// OneSpelling refuses relations that are written in several ways.
+// OneSpelling returns an error if a relation has several spellings.
 func OneSpelling(names []string) error {
 	spelled := map[string]string{}
 	for _, name := range names {
@@ -95,20 +96,20 @@ func (e *Encoding) relationAt(t *table.Table, cells []string, line, at int) (int
 	return int32(r), nil
 }
 
-// Reverse returns the number of the reverse of relation r, of e's and the reverse of each; of edges
-// without types there is one, 0.
+// Reverse returns the number of the reverse of relation r, among e's relations followed by their reverses. Edges
+// without types have one relation, 0.
 func (e *Encoding) Reverse(r int32) int32 {
 	count := int32(max(1, len(e.Relations)))
 	return (r + count) % (2 * count)
 }
 
-// OneWay reports whether messages go one way only.
+// OneWay reports whether messages have only one direction.
 func (d Direction) OneWay() bool { return d == Into || d == OutOf }
 
-// Typed returns the relations of a graph of n nodes, of e and then the reverse of each, as
-// they end at its first own nodes (all except the halo, in a shard). If messages go one way these are only the
-// relations of e, or only the reverses. Edge k goes from src[k] to dst[k] under relation kind[k] of these, and has row
-// rows[k] of columns (nil = edges have none).
+// Typed returns the relations of a graph of n nodes: e's relations, then the reverse of each. If messages have one
+// direction, it returns only e's relations, or only the reverses. Destinations are the first `own` nodes (all except
+// the halo, in a shard). Edge k goes from src[k] to dst[k] in relation kind[k] of these, and has row rows[k] of columns
+// (nil = edges have none).
 func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, rows []int32) (graph.Relations, error) {
 	if len(e.Relations) == 0 {
 		return graph.Relations{}, nil
@@ -134,9 +135,8 @@ func (e *Encoding) Typed(own, n int, kind, src, dst []int32, weight []float32, r
 	return graph.Relations{Names: names, Adj: graph.Stack(list)}, nil
 }
 
-// BothWays returns typed edges and then the reverse of each, under the relation that is the reverse
-// of it, with the same row of columns. If messages go one way it returns only the edges, and nothing if edges
-// have no types.
+// BothWays returns typed edges and then the reverse of each, in the relation's reverse, with the same row of columns.
+// If messages have one direction it returns only the edges, and nothing if edges have no types.
 func (e *Encoding) BothWays(kind, src, dst []int32, weight []float32,
 	rows []int32) (kinds, srcs, dsts []int32, weights []float32, of []int32) {
 	switch {

@@ -11,25 +11,24 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// StoredNodes is a table of nodes on its way to a stored graph: its features, which need not fit
-// into memory, are read row by row as they are written.
+// StoredNodes is a table of nodes that becomes a stored graph. Its features, which need not fit into memory, are read
+// row by row while they are written.
 type StoredNodes struct {
 	Graph  *graph.Graph // without edges, features and names
-	Facts  *table.Facts // what the columns became; nothing of edges
+	Facts  *table.Facts // what the columns became, without edges
 	cfg    ImportConfig
 	e      *Encoding
-	values []int32 // [N] of each row of features
+	values []int32 // [N] number of values in each row of features
 }
 
-// ReadStored reads the table of nodes of cfg, which names no table of edges, twice: once to decide
-// what its columns become, as Import does, once for labels, splits and owners. The names of the
-// nodes have to be 0, 1, 2, … in the order of the table, so that none need be kept. It takes some
-// 10 bytes a node.
+// ReadStored reads the table of nodes of cfg, which names no table of edges, twice: first to decide what its columns
+// become, like Import, then for labels, splits and owners. The names of the nodes must be 0, 1, 2, … in the order of
+// the table, so that they need no memory. It takes some 10 bytes a node.
 func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg.Format.Faults = nil // the first fault ends it: a row less would give the others other numbers
+	cfg.Format.Faults = nil // the first fault ends it: to skip a row would renumber the others
 	p, err := cfg.Profile()
 	if err != nil {
 		return nil, err
@@ -57,8 +56,8 @@ func ReadStored(cfg ImportConfig) (*StoredNodes, error) {
 	return s, s.cfg.finish(s.Graph, s.e)
 }
 
-// Features returns the features as sections of a graph file, dense where Import's would be: each
-// reads the table once.
+// Features returns the features as sections of a graph file, dense if Import's would be dense: each section reads the
+// table once.
 func (s *StoredNodes) Features() []section.Section {
 	n, cols, total := len(s.values), s.e.Width(), int64(0)
 	for _, v := range s.values {
@@ -88,7 +87,7 @@ func (s *StoredNodes) Features() []section.Section {
 	}
 }
 
-// rows returns what writes one piece of each row of the table.
+// rows returns a function that writes one piece of each row of the table.
 func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		b, at := bufio.NewWriterSize(w, 1<<16), 0
@@ -103,6 +102,7 @@ func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io
 	}
 }
 
+// pointers writes where each row of sparse features begins, from the numbers of values.
 func (s *StoredNodes) pointers(w io.Writer) error {
 	b, ptr := bufio.NewWriterSize(w, 1<<16), []int64{0}
 	for k := 0; ; k++ {

@@ -13,21 +13,21 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Reading is what was noticed while tables were read.
+// Reading has observations from reading tables.
 type Reading struct {
 	Tables         []table.TableFacts
-	Unknown        []int    // of each column of the encoding: cells with a category that it has not
-	Example        []string // of these, of each column
-	filled         []bool   // columns of the encoding with a value in some cell
-	Spelled        []string // names of sites that are written in several ways, as table.Unite writes them
-	NoneLabels     int      // cells of the label column with the text "none", which is no class
-	NewClasses     int      // cells of the label column with a class that the encoding has not
-	NewClass       string   // of these
-	Source, Target []int32  // the edges between the nodes as they are listed
+	Unknown        []int    // [column of the encoding] number of cells with an unknown category
+	Example        []string // [column of the encoding] one of these cells
+	filled         []bool   // [column of the encoding] whether a cell has a value
+	Spelled        []string // names of sites with several spellings, as table.Unite writes them
+	NoneLabels     int      // cells of the label column with the text "none", which is not a class
+	NewClasses     int      // cells of the label column with a class that the encoding lacks
+	NewClass       string   // one of these classes
+	Source, Target []int32  // the listed edges between the nodes
 }
 
-// read makes a graph of two tables. If there is no split column, the split of a labelled node is
-// Test until somebody draws another, and of others None.
+// read makes a graph of two tables. Without a split column, a labelled node is in split Test until the caller sets
+// another split, and any other node is in None.
 func (e *Encoding) read(nodes, edges []string, format table.Format) (*graph.Graph, *Reading, error) {
 	g, index, r, err := e.scanNodes(nodes, format, nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func (e *Encoding) read(nodes, edges []string, format table.Format) (*graph.Grap
 	return g, r, nil
 }
 
-// Rows refuses a table without a node.
+// Rows returns an error if a table has no node.
 func Rows(path string, g *graph.Graph) error {
 	if len(g.Split) == 0 {
 		return fmt.Errorf("%s: the table must have at least one node (got no rows)", path)
@@ -66,8 +66,8 @@ func (e *Encoding) ReadNodes(path string, format table.Format) (*graph.Graph, ma
 	return e.scanNodes([]string{path}, format, nil)
 }
 
-// scanNodes is ReadNodes, of one table after another, that passes the features to row, if it is not nil, node after
-// node, and keeps neither them nor names: the nodes must be numbered, from 0 in the order of the table.
+// scanNodes is ReadNodes over one table after another. If row is not nil, it passes each node's features to row, and
+// keeps neither features nor names: the nodes must be numbered from 0 in the order of the table.
 func (e *Encoding) scanNodes(paths []string, format table.Format, row func(x *mat.Sparse) error) (*graph.Graph,
 	map[string]int32, *Reading, error) {
 	format.Missing = slices.Concat(format.Missing, e.Missing)
@@ -105,7 +105,7 @@ type nodeReader struct {
 	e                      *Encoding
 	t                      *table.Table
 	row                    func(x *mat.Sparse) error
-	id, label, split, site int              // columns; −1: there is none
+	id, label, split, site int              // columns (−1 = none)
 	times                  *TimeSplit       // nil = no split by time
 	at                     []cellPlace      // columns of the features
 	class                  map[string]int32 // by name
@@ -115,17 +115,17 @@ type nodeReader struct {
 	x      *mat.Sparse // features
 	index  map[string]int32
 	keys   map[string]int32 // nodes whose name is not its key, by that
-	lines  []int            // of the nodes
-	before int              // nodes of the tables before this one
-	owners []string         // of the nodes
+	lines  []int            // line of each node
+	before int              // number of nodes in earlier tables
+	owners []string         // owner of each node
 
-	again int // rows with a name that an earlier row has
+	again int // number of rows with a name that an earlier row has
 
 	reading Reading
-	strange []int // columns of the present row with a category that they do not know
+	strange []int // columns for which the current row has an unknown category
 }
 
-// newNodeReader returns a reader of tables whose nodes are one graph. row gets the features of each node, in order.
+// newNodeReader returns a reader of tables whose nodes form one graph. row gets the features of each node, in order.
 func (e *Encoding) newNodeReader(row func(x *mat.Sparse) error) *nodeReader {
 	n := &nodeReader{e: e, row: row, class: map[string]int32{}, classes: table.NewSpellings(e.Classes),
 		index: map[string]int32{}, keys: map[string]int32{}}
@@ -164,10 +164,10 @@ func (n *nodeReader) read(path string, format table.Format) error {
 	return err
 }
 
-// manyAgain is how many names must occur again for a look at all of them.
+// manyAgain is how many repeated names lead to a check of all names.
 const manyAgain = 10
 
-// distinct refuses a table if the names that occur again, counted, show that it is of more than one graph.
+// distinct refuses a table if its repeated names, counted, show that it has more than one graph.
 func (n *nodeReader) distinct(path string, format table.Format) error {
 	if n.again < manyAgain {
 		return nil
@@ -213,7 +213,7 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	if n.times, err = parseTimeSplit(e.SplitTime); err != nil {
 		return err
 	}
-	used := map[int]bool{n.id: true, n.label: true, n.split: true, n.site: true} // -1 for those that are not there
+	used := map[int]bool{n.id: true, n.label: true, n.split: true, n.site: true} // -1 for absent columns
 	if n.times != nil && n.times.Open(t, e.Columns) {
 		used[n.times.at] = true
 	} else {
@@ -228,7 +228,7 @@ func (n *nodeReader) open(t *table.Table) (err error) {
 	return nil
 }
 
-// add reads one node, or nothing of it if it is at fault.
+// add reads one node, or skips it if it is at fault.
 func (n *nodeReader) add(cells []string, line int) error {
 	name := cells[n.id]
 	if err := n.addName(name, line); err != nil {
@@ -258,7 +258,7 @@ func (n *nodeReader) add(cells []string, line int) error {
 	return err
 }
 
-// addRest reads all of a node but its name.
+// addRest reads all of a node except its name.
 func (n *nodeReader) addRest(cells []string, line int) error {
 	if err := n.encode(cells, line); err != nil {
 		return err
@@ -284,6 +284,7 @@ func (n *nodeReader) addRest(cells []string, line int) error {
 	return nil
 }
 
+// addName checks that a node's name is given, exact and new, and numbers the node.
 func (n *nodeReader) addName(name string, line int) error {
 	if name == "" {
 		return n.t.Fault(line, n.id, "the node's name must be given (got an empty cell)")
@@ -329,7 +330,7 @@ func (n *nodeReader) addName(name string, line int) error {
 	return nil
 }
 
-// addLabel reads a node's classes, and which split it belongs to.
+// addLabel reads a node's classes, and its split.
 func (n *nodeReader) addLabel(cells []string, line int) error {
 	mark := graph.None
 	var found []string
@@ -401,7 +402,7 @@ func (n *nodeReader) addTarget(found []string) error {
 	return nil
 }
 
-// fuller reports whether more than a quarter of the cells of a matrix have values; it is kept dense then.
+// fuller reports whether more than a quarter of a matrix's cells have values; it is then kept dense.
 func fuller(values int64, rows, cols int) bool { return values > int64(rows)*int64(cols)/4 }
 
 var splitNames = map[string]graph.Split{
@@ -426,7 +427,7 @@ func (e *Encoding) addLabels(l *graph.Labels, class map[string]int32, found []st
 	}
 }
 
-// shorten lists the first names.
+// shorten returns the first names as a list.
 func shorten(names []string) string {
 	if len(names) > 10 {
 		return strings.Join(names[:10], ", ") + ", …"

@@ -7,13 +7,13 @@ import (
 	"github.com/heddle-gnn/heddle/graph/dataset/table"
 )
 
-// TimeSplit is a split by time: a node is for training before the first time of its column, for
-// validation before the second, and for testing from then on.
+// TimeSplit is a split by time: a node is for training if its time is before the first time, for validation if it is
+// before the second, and else for testing.
 type TimeSplit struct {
 	Column     string
 	until      [2]float64
-	numbers    bool // of the column; else it has dates
-	at         int  // place of the column in the table, −1: the table has none
+	numbers    bool // the column has numbers; else dates
+	at         int  // index of the column in the table (−1 = none)
 	monthFirst bool
 }
 
@@ -49,8 +49,7 @@ func parseTimeSplit(text string) (t *TimeSplit, err error) {
 	return t, nil
 }
 
-// Open finds the column in a table of nodes whose columns are encoded like that; ok is false where the
-// table has none.
+// Open finds the column in a table of nodes with these encoded columns; ok is false if the table lacks it.
 func (t *TimeSplit) Open(of *table.Table, columns []table.Column) (ok bool) {
 	t.at = of.Find(t.Column)
 	for _, c := range columns {

@@ -16,14 +16,15 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/npy"
 )
 
-// Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and
-// meta.json in the layout that Read opens, each undirected edge once, or where edges have types
-// each edge of each relation. dir must not exist or must be empty; it appears complete or not at all.
+// Write stores g in a new directory dir so that Read(dir, 0) returns the same graph: graph.npz and meta.json in the
+// layout of the package comment. Each undirected edge is stored once; if edges have types, each edge of each relation
+// is stored. dir must not exist or must be empty; it appears complete or not at all.
 func Write(dir string, g *graph.Graph) error {
 	return WriteUntil(dir, g, func() error { return nil })
 }
 
-// WriteUntil is Write that asks stopped before each some kilobytes: its error ends the work, and nothing is left.
+// WriteUntil is Write that calls stopped every few kilobytes. If stopped returns an error, it ends the work, and
+// nothing is left.
 func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return fmt.Errorf("%s: the directory is not empty; remove it or choose another", dir)
@@ -43,7 +44,7 @@ func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 			err = fmt.Errorf("%s: %w", dir, err)
 		}
 	}()
-	data := filepath.Join(tmp, "data") // a new one, for the permissions that the user's mask gives
+	data := filepath.Join(tmp, "data") // a new directory, for the permissions of the user's umask
 	if err := os.Mkdir(data, 0o777); err != nil {
 		return err
 	}
@@ -56,14 +57,14 @@ func WriteUntil(dir string, g *graph.Graph, stopped func() error) (err error) {
 		func(w io.Writer) error { return writeMeta(w, g, oneWay) }); err != nil {
 		return err
 	}
-	// it is empty, and some systems refuse to rename over it
+	// dir is empty, and some systems refuse to rename over it
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return os.Rename(data, dir)
 }
 
-// until is a writer to which nothing more is written once it is stopped.
+// until is a writer that writes nothing more once it is stopped.
 type until struct {
 	io.Writer
 	stopped func() error
@@ -76,6 +77,7 @@ func (u until) Write(b []byte) (int, error) {
 	return u.Writer.Write(b)
 }
 
+// writeFile creates a file, fills it through a buffer and syncs it, unless stopped.
 func writeFile(stopped func() error, path string, fill func(io.Writer) error) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -207,14 +209,14 @@ func putLabels(put func(name string, shape []int, values any), l graph.Labels, n
 	put("y", []int{n}, y)
 }
 
-// entries are edges as they are listed in a file.
+// entries are edges as a file lists them.
 type entries struct {
 	src, dst, kind, row []int32   // kind nil = no types; row nil = no columns
 	weight              []float32 // nil = all 1
 }
 
-// listed returns the edges of a graph as Read makes it of them: each undirected edge once, all of a
-// directed graph, or if edges have types each edge of each relation.
+// listed returns the edges of a graph from which Read makes it: each undirected edge once, all of a directed graph, or
+// if edges have types each edge of each relation.
 func listed(g *graph.Graph, oneWay bool) (*entries, error) {
 	l, n, of := &entries{}, g.N(), &g.Adj
 	if g.Typed.Count() > 0 {
@@ -226,7 +228,7 @@ func listed(g *graph.Graph, oneWay bool) (*entries, error) {
 	if of.Edge != nil {
 		l.row = []int32{}
 	}
-	once := l.kind == nil && !oneWay // each edge is there in both directions
+	once := l.kind == nil && !oneWay // edges are stored in both directions
 	for at := range of.NumDst {
 		i := int32(at % n)
 		col, weight := of.Row(at)
@@ -273,8 +275,7 @@ func sameEdges(a, b *graph.CSR) bool {
 		slices.Equal(a.Edge, b.Edge)
 }
 
-// directed reports whether a graph has edges in one direction only, or relations without their
-// reverse.
+// directed reports whether a graph has edges in only one direction, or relations without their reverse.
 func directed(g *graph.Graph) bool {
 	if !g.Adj.Symmetric() {
 		return true

@@ -5,16 +5,16 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Assignment is a policy at work on a Source, step after step. Between steps Owner is all there is of it, so that it
-// goes on from any step with the owners of the one before.
+// Assignment runs a policy on a Source, step after step. Between steps Owner is its only state, so it can continue at
+// any step from the owners after the step before.
 type Assignment struct {
-	Owner []int32 // [N]; −1: none yet
-	// Step does step k of those that Steps lists.
+	Owner []int32 // [N] (−1 = none yet)
+	// Step runs step k of those that Steps lists.
 	Step func(k int) error
 }
 
-// Begin returns a policy at work on src. read returns src's graph in memory, with its edges or without, for policies
-// that look at it as a whole; of Fennel it may be nil.
+// Begin returns an Assignment for a policy and src. read returns src's graph in memory, with or without its edges, for
+// policies that need it as a whole; Fennel does not call it.
 func Begin(p Policy, src Source, parts int, key rng.Key,
 	read func(edges bool) (*graph.Graph, error)) (*Assignment, error) {
 	if f, ok := p.(Fennel); ok {
@@ -44,8 +44,7 @@ func Begin(p Policy, src Source, parts int, key rng.Key,
 	}}, nil
 }
 
-// Steps returns what a policy does, step by step, as progress shows it: "cluster", "join clusters", "assign", "keep
-// bounds".
+// Steps returns the names of a policy's steps, for progress: "cluster", "join clusters", "assign", "keep bounds".
 func Steps(p Policy) []string {
 	if f, ok := p.(Fennel); ok {
 		return f.steps()

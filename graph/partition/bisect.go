@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// bisect returns a partition of l by recursive bisection: one side grows from a random node by the best gain (Karypis
-// and Kumar, SISC 1998, greedy graph growing), then both are refined. It may break caps where l's nodes are heavy.
+// bisect returns a partition of l by recursive bisection. One side grows from a random node by the best gain (Karypis
+// and Kumar, SISC 1998, greedy graph growing), then both are refined. It may break caps if l's nodes are heavy.
 func bisect(l *level, c *caps, e effort, key rng.Key) []int32 {
 	owner := make([]int32, l.n())
 	var split func(nodes []int32, lo, hi int, key rng.Key)
@@ -33,7 +33,7 @@ func bisect(l *level, c *caps, e effort, key rng.Key) []int32 {
 	return owner
 }
 
-// induced returns the graph of those nodes, ascending, and the edges between them.
+// induced returns the graph of those nodes, ascending, with the edges between them.
 func (l *level) induced(nodes []int32) *level {
 	to := make([]int32, l.n())
 	for k, v := range nodes {
@@ -51,8 +51,8 @@ func (l *level) induced(nodes []int32) *level {
 	return out
 }
 
-// halves returns the caps of parts [lo, mid) and [mid, hi) together, for those nodes. What slack there is is spread
-// over the bisections to come.
+// halves returns the caps of parts [lo, mid) and of parts [mid, hi), for those nodes. The slack is spread over the
+// bisections to come.
 func (c *caps) halves(nodes []int32, lo, mid, hi int) *caps {
 	dims := len(c.bounds)
 	out := &caps{limits{bounds: c.bounds, most: make([]int64, 2*dims), share: make([]float64, 2)},
@@ -88,7 +88,7 @@ func (c *caps) halves(nodes []int32, lo, mid, hi int) *caps {
 	return out
 }
 
-// halve returns the best of several bisections: that breaks caps least, then of the least cut.
+// halve returns the best of several bisections: the least excess over the caps, then the least cut.
 func halve(l *level, c *caps, e effort, key rng.Key) (best []int32) {
 	h := newHalves(l, c)
 	var bestOver, bestCut int64
@@ -106,7 +106,7 @@ func halve(l *level, c *caps, e effort, key rng.Key) (best []int32) {
 	return best
 }
 
-// excess returns by how much parts hold more than they may.
+// excess returns how much the parts exceed their bounds.
 func (b *ledger) excess() (sum int64) {
 	for k, u := range b.used {
 		sum += max(u-b.caps.most[k], 0)
@@ -114,15 +114,15 @@ func (b *ledger) excess() (sum int64) {
 	return sum
 }
 
-// halves is a ledger of two parts, in which a node's gain is a number.
+// halves is a ledger of two parts, in which a node has one gain.
 type halves struct {
 	*ledger
 	degree []int32 // [n] weight of a node's edges
-	gain   []int32 // [n] by how much the cut falls if the node moves
+	gain   []int32 // [n] how much the cut falls if the node moves
 	cut    int64
 	queue  heap
 	done   []bool
-	path   []int32 // nodes moved, to be undone
+	path   []int32 // moved nodes, for undo
 }
 
 func newHalves(l *level, c *caps) *halves {
@@ -137,7 +137,7 @@ func newHalves(l *level, c *caps) *halves {
 	return h
 }
 
-// weigh computes gains and cut anew.
+// weigh recomputes gains and cut.
 func (h *halves) weigh() {
 	h.cut = 0
 	for v, p := range h.owner {
@@ -155,7 +155,7 @@ func (h *halves) weigh() {
 	h.cut /= 2
 }
 
-// move takes v to the other side, and calls met for each neighbour, whose gain is then another.
+// move moves v to the other side, and calls met for each neighbour, whose gain has changed.
 func (h *halves) move(v int32, met func(u int32)) {
 	p := h.owner[v]
 	w := h.caps.of(v)
@@ -176,8 +176,8 @@ func (h *halves) move(v int32, met func(u int32)) {
 	}
 }
 
-// grow gives part 0 its share of the nodes, part 1 the rest: always that of the best gain of those next to it, and a
-// random one if there is none.
+// grow gives part 0 its share of the nodes, and part 1 the rest. It always adds the adjacent node with the best gain,
+// or a random one if there is none.
 func (h *halves) grow(key rng.Key) {
 	n, dims := h.n(), len(h.caps.bounds)
 	h.cut = 0
@@ -221,8 +221,8 @@ func (h *halves) grow(key rng.Key) {
 	}
 }
 
-// refine makes the cut smaller, for that many rounds or until one does not: the node of the best gain moves, each node
-// once, until many moves bring nothing; those past the best are undone (Fiduccia and Mattheyses, DAC 1982).
+// refine reduces the cut, for that many rounds or until a round does not. The node with the best gain moves, each node
+// once, until many moves bring nothing; moves after the best state are undone (Fiduccia and Mattheyses, DAC 1982).
 func (h *halves) refine(rounds int) {
 	n := h.n()
 	for range rounds {

@@ -2,23 +2,23 @@ package partition
 
 import "math"
 
-// A stream of nodes meets most of them before their neighbours, and then scatters what belongs together. Passes that
-// let every node join its neighbours in small clusters, and clusters then be dealt to parts by their own graph,
-// give the passes over parts a start (as 2PS, Mayer et al., ICDE 2022, does for edges; the clusters are those of
+// A stream visits most nodes before their neighbours, and so scatters nodes that belong together. Therefore first
+// passes let every node join its neighbours in small clusters. The clusters are then dealt to parts by their own graph,
+// as a start for the passes over parts (as 2PS, Mayer et al., ICDE 2022, does for edges; the clusters are as in
 // Multilevel).
 const (
-	clusterings  = 2       // passes, the second of which also finds what ties clusters
-	smallest     = 16      // clusters a part at least,
-	fewest       = 256     // and in all
-	inside       = 0.08    // share of the edges inside clusters below which there are none to speak of
-	mostClusters = 1 << 20 // that get a part; nodes of smaller ones are left to the passes
-	looked       = 32      // neighbours at which a node looks for a cluster, of more every nth
-	tied         = 3       // other clusters that a node ties its own to
-	mostTies     = 1 << 22 // in memory, of more nodes a sample
+	clusterings  = 2       // passes, the second of which also finds ties between clusters
+	smallest     = 16      // clusters a part, at least
+	fewest       = 256     // clusters in all, at least
+	inside       = 0.08    // least share of the edges inside clusters; below it the clusters are not used
+	mostClusters = 1 << 20 // clusters that get a part; the passes assign nodes of smaller ones
+	looked       = 32      // neighbours among which a node looks for a cluster; if it has more, every nth
+	tied         = 3       // number of other clusters that a node ties its own to
+	mostTies     = 1 << 22 // ties in memory; if there are more nodes, a sample
 )
 
-// cluster is a pass in which each node joins the cluster, of limited size, to which its edges are densest. It calls
-// joined, if given, with the cluster that the node is in then, and how many neighbours were in each.
+// cluster is a pass in which each node joins the cluster, of limited size, to which its edges are densest. If joined is
+// given, cluster calls it with the node's new cluster and its number of neighbours in each cluster.
 func (a *assigner) cluster(first bool, joined func(v, to int32, near *counts)) error {
 	label := a.owner
 	size := make([]int32, len(label))
@@ -38,14 +38,14 @@ func (a *assigner) cluster(first bool, joined func(v, to int32, near *counts)) e
 			v := r.First + int32(i)
 			near.count(r.Sources(i), label)
 			own := label[v]
-			best := uint64(math.MaxUint32) // a density's bits, which are in the order of densities, and a slot
+			best := uint64(math.MaxUint32) // bits of a density, which have the order of densities, and a slot
 			if c := near.of(own); c > 0 && size[own] > 1 {
 				best |= uint64(math.Float32bits(density(c, size[own]-1))) << 32
 			}
 			for _, slot := range near.met {
 				at, c := near.at(slot)
 				has := size[at]
-				// all bits, or none: as likely as not, so that a branch would cost more
+				// all bits, or none; a branch would be slower, since it cannot be predicted
 				room := uint64(int64(has-limit) >> 63)
 				best = max(best, (uint64(math.Float32bits(density(c, has)))<<32|uint64(slot))&room)
 			}
@@ -64,13 +64,13 @@ func (a *assigner) cluster(first bool, joined func(v, to int32, near *counts)) e
 	})
 }
 
-// mostInCluster returns how many nodes a cluster may have.
+// mostInCluster returns the greatest number of nodes in a cluster.
 func (a *assigner) mostInCluster() int32 {
 	return int32(max(len(a.owner)/max(len(a.load)*smallest, fewest), 2))
 }
 
-// density is what draws a node to a cluster of that size to which it has that many edges: small ones grow first, so
-// that none swallows its surroundings before they have formed.
+// density attracts a node to a cluster of that size to which it has that many edges. Small clusters grow first, so that
+// none absorbs its neighbourhood before other clusters have formed.
 func density(edges, size int32) float32 { return float32(edges) * float32(edges) / float32(size) }
 
 // counts counts labels, few at a time, in an open hash table.
@@ -81,7 +81,7 @@ type counts struct {
 
 const countBits = 7 // a table of four slots a label
 
-// count counts the labels of those nodes, of at most looked of them, and nothing else.
+// count counts the labels of the given nodes, of at most looked of them. Earlier counts are cleared.
 func (c *counts) count(nodes, label []int32) {
 	if c.slots == nil {
 		c.slots, c.met = make([]uint64, 1<<countBits), make([]uint32, looked+1)
@@ -110,7 +110,7 @@ func (c *counts) count(nodes, label []int32) {
 	c.met = met[:n]
 }
 
-// at returns what is in a slot.
+// at returns the label and count of a slot.
 func (c *counts) at(slot uint32) (label, count int32) {
 	x := c.slots[slot]
 	return int32(x >> 32), int32(uint32(x))
@@ -133,14 +133,14 @@ func (c *counts) of(label int32) int32 {
 // tie is how many edges a node of cluster a has to cluster b.
 type tie struct{ a, b, edges int32 }
 
-// join clusters once more and gives each cluster to a part: a graph of clusters, tied by their nodes, is partitioned as
-// Multilevel does. In a graph without clusters it leaves all to the passes to come.
+// join runs the last clustering pass and gives each cluster to a part: the graph of clusters, with their nodes' ties,
+// is partitioned as in Multilevel. In a graph without clusters it leaves all nodes to the passes to come.
 func (a *assigner) join() error {
 	rate, key := min(mostTies/(tied*float64(len(a.owner))), 1), a.key.FoldString("ties")
-	ties := make([]tie, 0, min(tied*len(a.owner), mostTies+mostTies/8)) // a sample is never an eighth more
+	ties := make([]tie, 0, min(tied*len(a.owner), mostTies+mostTies/8)) // a sample is at most an eighth larger
 	inner, all := 0, 0
 	err := a.cluster(false, func(v, to int32, near *counts) {
-		var top [tied + 1]uint64 // the most edges, and the slot of their cluster
+		var top [tied + 1]uint64 // the largest numbers of edges, with the slots of their clusters
 		for _, slot := range near.met {
 			_, c := near.at(slot)
 			all += int(c)
@@ -173,7 +173,7 @@ func (a *assigner) join() error {
 	name, n := a.nameClusters()
 	kept := ties[:0]
 	for _, t := range ties {
-		// A cluster that had no space may have lost its nodes since.
+		// A full cluster may have lost its nodes since.
 		if t.a, t.b = ^name[t.a], ^name[t.b]; t.a >= 0 && t.b >= 0 && t.a != t.b {
 			kept = append(kept, t)
 		}
@@ -210,14 +210,14 @@ func (a *assigner) join() error {
 	return nil
 }
 
-// nameClusters numbers the clusters, as many as there may be, and returns the complement of each one's number by its
-// label, and how many. Nodes of others are in none.
+// nameClusters numbers the largest clusters, up to mostClusters. It returns the complement of each cluster's number by
+// its label, and the number of clusters. Other nodes are in none.
 func (a *assigner) nameClusters() (name []int32, n int) {
-	name = make([]int32, len(a.owner)) // first the size
+	name = make([]int32, len(a.owner)) // first the sizes
 	for _, at := range a.owner {
 		name[at]++
 	}
-	of := make([]int, a.mostInCluster()+2) // clusters of that size
+	of := make([]int, a.mostInCluster()+2) // number of clusters of each size
 	for _, size := range name {
 		of[size]++
 	}
@@ -239,7 +239,7 @@ func (a *assigner) nameClusters() (name []int32, n int) {
 	return name, n
 }
 
-// between returns the graph of n clusters with these ties, each as heavy as the edges.
+// between returns the graph of n clusters with these ties, weighted by the edges.
 func between(ties []tie, n int) *level {
 	l := &level{ptr: make([]int64, n+1)}
 	for _, t := range ties {
@@ -259,7 +259,7 @@ func between(ties []tie, n int) *level {
 		put(t.b, t.a, t.edges)
 	}
 	// Each neighbour once.
-	place, end := next, int64(0) // of a neighbour among those of the cluster at hand, past its start
+	place, end := next, int64(0) // position of a neighbour among the current cluster's neighbours, after its start
 	clear(place)
 	for at := range n {
 		lo, hi := l.ptr[at], l.ptr[at+1]

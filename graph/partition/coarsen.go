@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// grain returns, of each weight, what a cluster may hold such that each part is at least that many clusters, [D].
+// grain returns the bound of each weight in a cluster with which each part has at least perPart clusters, [D].
 func (c *caps) grain(perPart int64) []int64 {
 	dims := len(c.bounds)
 	limit := make([]int64, dims)
@@ -21,7 +21,7 @@ func (c *caps) grain(perPart int64) []int64 {
 	return limit
 }
 
-// contract returns the caps of the level whose node to[v] is v with others, of n.
+// contract returns the caps of the coarser level with n nodes; node v becomes part of to[v].
 func (c *caps) contract(to []int32, n int) *caps {
 	dims, out := len(c.bounds), *c
 	out.weight = make([]int64, n*dims)
@@ -33,7 +33,7 @@ func (c *caps) contract(to []int32, n int) *caps {
 	return &out
 }
 
-// loosened returns caps that allow a part half of the heaviest node more, so that clusters can pass each other.
+// loosened returns caps that allow a part half of the heaviest node more, so that clusters can be exchanged.
 func (c *caps) loosened() *caps {
 	dims, out := len(c.bounds), *c
 	out.most = append([]int64(nil), c.most...)
@@ -49,16 +49,16 @@ func (c *caps) loosened() *caps {
 	return &out
 }
 
-// cluster returns the cluster of each node, [n], and their number: label propagation, few edges first, in which a node
-// joins the cluster to which its edges weigh most, within limit. What is alone then joins others that would have liked
-// the same cluster, and isolated nodes join each other.
+// cluster returns the cluster of each node, [n], and the number of clusters. It is label propagation, from nodes of few
+// edges on, in which a node joins the cluster to which its edges weigh most, within limit. Then single nodes join
+// others that would have joined the same cluster, and isolated nodes join each other.
 func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []int32, n int) {
 	size := l.n()
 	s := newLabels(l, c, limit)
 	label, nodes := s.label, s.nodes
 	near, met := make([]int32, size), make([]int32, 64)
-	likes := make([]int32, size) // the cluster that v would join had it space
-	still := make([]bool, size)  // no neighbour has moved since v was looked at
+	likes := make([]int32, size) // the cluster that v would join if it had space
+	still := make([]bool, size)  // no neighbour has moved since v was last visited
 	order := byDegree(l)
 	for sweep := range sweeps {
 		moved := 0
@@ -121,14 +121,14 @@ func cluster(l *level, c *caps, limit []int64, sweeps int, key rng.Key) (to []in
 	return s.clusters()
 }
 
-// labels are the clusters that nodes are in, each named by a node, and what the clusters hold.
+// labels are the clusters of nodes, each named by a node, and the clusters' weights and sizes.
 type labels struct {
 	l      *level
 	c      *caps
-	limit  []int64 // [D] that a cluster may weigh
+	limit  []int64 // [D] greatest weight of a cluster
 	label  []int32
-	weight []int64   // [N×D] of the clusters
-	nodes  []float64 // [N] likewise
+	weight []int64   // [N×D] weight of each cluster
+	nodes  []float64 // [N] number of nodes in each cluster
 }
 
 func newLabels(l *level, c *caps, limit []int64) *labels {
@@ -152,6 +152,7 @@ func (s *labels) fits(v, at int32) bool {
 	return true
 }
 
+// move moves v to cluster at and updates the weights and sizes of both clusters.
 func (s *labels) move(v, at int32) {
 	dims := len(s.limit)
 	for d := range dims {
@@ -164,9 +165,9 @@ func (s *labels) move(v, at int32) {
 	s.label[v] = at
 }
 
-// pair joins nodes that are alone and would join the same cluster, had it space.
+// pair joins single nodes that would join the same cluster if it had space.
 func (s *labels) pair(likes []int32) {
-	// Alone: size of the cluster 1, which is v's own label or another's that has left it.
+	// A single node has a cluster of size 1, named by it or by another node that has left it.
 	label, count := s.label, make([]int32, len(s.label))
 	for _, at := range label {
 		count[at]++
@@ -188,7 +189,7 @@ func (s *labels) pair(likes []int32) {
 	}
 }
 
-// clusters numbers the clusters that have nodes: to[v] is that of v, of n.
+// clusters numbers the clusters that have nodes: to[v] is the number of v's cluster, in [0, n).
 func (s *labels) clusters() (to []int32, n int) {
 	to, name := make([]int32, len(s.label)), slices.Repeat([]int32{-1}, len(s.label))
 	for v, at := range s.label {
@@ -201,7 +202,7 @@ func (s *labels) clusters() (to []int32, n int) {
 	return to, n
 }
 
-// byDegree returns the nodes by the number of bits of their degree, those of the same number by ID.
+// byDegree returns the nodes by the number of bits of their degree, then by ID.
 func byDegree(l *level) []int32 {
 	var start [66]int
 	class := func(v int) int { return bits.Len64(uint64(l.ptr[v+1] - l.ptr[v])) }
@@ -220,8 +221,8 @@ func byDegree(l *level) []int32 {
 	return order
 }
 
-// contract returns the graph of n clusters: node v is part of to[v]. Its edges are put together in space of l's size,
-// which stays the caller's.
+// contract returns the graph of n clusters: node v becomes part of to[v]. Edges are merged in the caller's
+// scratch level, which has l's size.
 func contract(l *level, to []int32, n int, room *level) *level {
 	start, member := make([]int32, n+1), make([]int32, len(to))
 	for _, at := range to {
@@ -240,7 +241,7 @@ func contract(l *level, to []int32, n int, room *level) *level {
 	}
 	out := &level{ptr: make([]int64, n+1), size: make([]int32, n)}
 	col, edge, end := room.col, room.edge, int64(0)
-	place := make([]int64, n) // of the edge to a cluster among the edges of the one at hand, past its start
+	place := make([]int64, n) // position of the edge to a cluster among the current cluster's edges, after its start
 	for at := range n {
 		lo := end
 		for _, v := range member[start[at]:start[at+1]] {

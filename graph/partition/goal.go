@@ -9,45 +9,45 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Objective is what Multilevel makes small.
+// Objective is what Multilevel minimizes.
 type Objective uint8
 
 // The objectives.
 const (
-	Volume  Objective = iota // halo rows of all parts: what one exchange of a layer's rows carries
+	Volume  Objective = iota // halo rows of all parts, which one exchange of a layer's rows sends
 	EdgeCut                  // stored edges whose ends have different owners
 )
 
-// Goal states what a part may hold and what is to be small. Each bound is the most that a part has over its fair
-// share of the whole: 1.03 allows 3 % more, 0 is no bound, else at least 1. A share that is not whole is rounded up;
-// of work a part may hold one ordinary node more, and the heaviest node at least. The zero Goal bounds nothing.
+// Goal bounds the parts and sets what to minimize. Each bound is a part's greatest ratio to its fair share: 1.03 allows
+// 3 % more (0 = no bound, else at least 1). A fractional share is rounded up. For work a part may exceed the bound by
+// one ordinary node, and may always have the heaviest node. The zero Goal bounds nothing.
 type Goal struct {
 	Objective Objective
 	Vertices  float64   // owned nodes
 	Edges     float64   // stored edges into owned nodes
 	Train     float64   // owned training nodes
 	Bytes     float64   // features of owned nodes
-	Work      float64   // processor time of a layer: stored edges into owned nodes, and NodeWork a node
-	Relations float64   // stored edges of each relation into owned nodes, of a typed graph in memory
-	Types     float64   // owned nodes of each type, likewise
-	Capacity  []float64 // [K] fair shares relative to each other, for unlike machines (nil = all alike)
+	Work      float64   // processor time of a layer: stored edges into owned nodes, and NodeWork for each node
+	Relations float64   // stored edges of each relation into owned nodes, for a typed graph in memory
+	Types     float64   // owned nodes of each type, for a typed graph in memory
+	Capacity  []float64 // [K] relative fair shares, for unequal machines (nil = equal)
 }
 
-// NodeWork is how many stored edges take as long as a node: adding up a row of 256 values per edge is bound by memory,
-// multiplying a row by a matrix of 256 × 256 per node by the processor.
+// NodeWork is how many stored edges take as long as a node. For each edge, summing a row of 256 values is bound by
+// memory; for each node, multiplying a row by a 256×256 matrix is bound by the processor.
 const NodeWork = 16
 
-// Even is what policies that balance do unasked: no worker of a cluster waits long for another.
+// Even is the default goal of policies that balance: no worker of a cluster waits long for another.
 var Even = Goal{Work: 1.03}
 
 // bound is one of a goal's bounds.
 type bound struct {
 	name, unit string
 	most       float64
-	weight     func(r *Run, i int) int64 // of the run's node i
+	weight     func(r *Run, i int) int64 // weight of the run's node i
 }
 
-// bounds returns the goal's bounds on a graph of these relations and types of nodes.
+// bounds returns the goal's bounds for a graph with these relations and types of nodes.
 func (g Goal) bounds(relations, types []string) []bound {
 	list := []bound{
 		{"vertices", "nodes", g.Vertices, func(*Run, int) int64 { return 1 }},
@@ -110,7 +110,7 @@ func (g Goal) shares(parts int) []float64 {
 	return share
 }
 
-// limits are a goal's bounds on one graph: how much of D weights each part may hold.
+// limits are a goal's bounds for one graph: how much of D weights each part may have.
 type limits struct {
 	bounds []bound   // [D]
 	most   []int64   // [K×D]
@@ -124,7 +124,7 @@ func (l *limits) weigh(w []int64, r *Run, i int) {
 	}
 }
 
-// limits returns the bounds in whole units. It refuses a node that no part may hold.
+// limits returns the bounds in whole units. It returns an error if a node fits in no part.
 func (g Goal) limits(of Source, parts int) (*limits, error) {
 	if err := g.Validate(parts); err != nil {
 		return nil, err
@@ -162,9 +162,9 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 		widest := int64(0)
 		for p, s := range l.share {
 			fair := float64(total[d]) * s
-			// What rounding adds to a share that is whole is not a unit more.
+			// A rounding error of a whole share must not add a unit.
 			l.most[p*dims+d] = int64(max(math.Ceil(fair-1e-6), math.Floor(fair*b.most+1e-6)))
-			if b.name == "work" { // a hub makes its worker slow; the graph is still taken
+			if b.name == "work" { // a hub slows its worker, but does not make the graph invalid
 				l.most[p*dims+d] = max(l.most[p*dims+d], most[d]) + total[d]/max(of.Size().Vertices, 1)
 			}
 			widest = max(widest, l.most[p*dims+d])
@@ -178,7 +178,7 @@ func (g Goal) limits(of Source, parts int) (*limits, error) {
 	return l, nil
 }
 
-// Check returns an error that names the first part which has more than g allows, or nil.
+// Check returns an error that names the first part which exceeds a bound of g, or nil.
 func (g Goal) Check(of Source, owner []int32, parts int) error {
 	l, err := g.limits(of, parts)
 	if err != nil {
@@ -191,12 +191,13 @@ func (g Goal) Check(of Source, owner []int32, parts int) error {
 	return h.check()
 }
 
-// caps are limits and the weights of the nodes that they are about.
+// caps are limits and the weights of the nodes.
 type caps struct {
 	limits
 	weight []int64 // [N×D]
 }
 
+// caps returns the bounds on a graph in memory with the weights of its nodes.
 func (g Goal) caps(of *graph.Graph, parts int) (*caps, error) {
 	l, err := g.limits(InMemory{of}, parts)
 	if err != nil {

@@ -2,16 +2,17 @@ package partition
 
 import "math"
 
-// greedy is a pass that gives each node v to the part p of the highest |N(v) in p| − cost, of those where it fits the
-// least full (for its capacity) and lowest of several. Costs change only when what p has does, and parts in which v
-// has no neighbours are looked at only where one of them may be best, so that it is as fast as neighbours are met.
+// greedy is a pass that gives each node v to the part p with the highest |N(v) in p| − cost among the parts with space.
+// Ties go to the least full part (for its capacity), then to the lowest number. A part's costs change only with its
+// contents. Parts without neighbours of v are examined only if one of them may be best, so the pass takes time in
+// proportion to the neighbours.
 type greedy struct {
 	*assigner
-	near  []int32   // [1+K] sources of the node at hand by owner, those that have none first; all 0 between nodes
-	met   []int32   // [K+2] where near is not 0
+	near  []int32   // [1+K] number of the node's sources by owner, those without owner first; all 0 between nodes
+	met   []int32   // [K+2] indices of the entries of near that are not 0
 	costs []float64 // [K]
-	stay  []float64 // [K] costs of a node that the part has already
-	least float64   // no part's cost is less
+	stay  []float64 // [K] costs for a node that is already in the part
+	least float64   // lower bound of the costs
 }
 
 func newGreedy(a *assigner) *greedy {
@@ -45,7 +46,7 @@ func (a *assigner) pass() error {
 	})
 }
 
-// put counts the node at hand in part p, sign times.
+// put counts the current node in part p, sign times.
 func (g *greedy) put(p int32, edges, sign int64) {
 	g.hold.add(g.w, p, sign)
 	g.load[p].Vertices += sign
@@ -60,7 +61,7 @@ func (g *greedy) weigh(p int32) {
 	g.least = min(g.least, g.costs[p])
 }
 
-// best returns the part for the node at hand, which is in part own (−1: in none) and has these sources.
+// best returns the best part for the current node, which is in part own (−1 = in none) and has these sources.
 func (g *greedy) best(own int32, sources []int32) int32 {
 	near, met, n, owner := g.near, g.met, 0, g.owner
 	for _, u := range sources {
@@ -101,7 +102,7 @@ func (g *greedy) best(own int32, sources []int32) int32 {
 	return best
 }
 
-// better returns p and its score x, not less than top, or best and top as they are.
+// better returns p and its score x if x is better than top, else best and top. x is at least top.
 func (g *greedy) better(p int32, x float64, best int32, top float64, own int32) (int32, float64) {
 	if !g.hold.fits(g.w, p) {
 		return best, top
@@ -109,7 +110,7 @@ func (g *greedy) better(p int32, x float64, best int32, top float64, own int32) 
 	if x > top || best < 0 {
 		return p, x
 	}
-	held := func(p int32) float64 { // without the node at hand
+	held := func(p int32) float64 { // without the current node
 		if p == own {
 			return float64(g.load[p].Vertices - 1)
 		}

@@ -1,10 +1,10 @@
 package partition
 
-// heap is a queue of nodes, the highest key first, of equal ones the lowest node.
+// heap is a queue of nodes: the highest key first, then the lowest node.
 type heap struct {
 	node []int32
 	key  []int32 // [n]
-	at   []int32 // [n] place in node, or −1
+	at   []int32 // [n] index in node, or −1
 }
 
 func (h *heap) reset(n int) {
@@ -19,7 +19,7 @@ func (h *heap) reset(n int) {
 
 func (h *heap) len() int { return len(h.node) }
 
-// put gives v that key, whether it is there or not.
+// put sets the key of v, and adds v if it is absent.
 func (h *heap) put(v, key int32) {
 	at := h.at[v]
 	if at < 0 {
@@ -35,14 +35,14 @@ func (h *heap) put(v, key int32) {
 // top returns the first one's key.
 func (h *heap) top() int32 { return h.key[h.node[0]] }
 
-// pop takes out the first.
+// pop removes the first node.
 func (h *heap) pop() (v, key int32) {
 	v = h.node[0]
 	h.drop(v)
 	return v, h.key[v]
 }
 
-// drop takes v out, if it is there.
+// drop removes v, if it is present.
 func (h *heap) drop(v int32) {
 	at := h.at[v]
 	if at < 0 {
@@ -56,10 +56,12 @@ func (h *heap) drop(v int32) {
 	}
 }
 
+// before reports whether u leaves the queue before v.
 func (h *heap) before(u, v int32) bool {
 	return h.key[u] > h.key[v] || h.key[u] == h.key[v] && u < v
 }
 
+// up moves the node at an index towards the top until its parent comes first, and returns its new index.
 func (h *heap) up(at int32) int32 {
 	v := h.node[at]
 	for at > 0 && h.before(v, h.node[(at-1)/2]) {
@@ -71,6 +73,7 @@ func (h *heap) up(at int32) int32 {
 	return at
 }
 
+// down moves the node at an index away from the top until it comes before its children.
 func (h *heap) down(at int32) {
 	v := h.node[at]
 	for {

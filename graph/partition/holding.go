@@ -5,13 +5,13 @@ import (
 	"math"
 )
 
-// holding is what the parts hold within limits.
+// holding is the parts' weights, with their limits.
 type holding struct {
 	*limits
 	used []int64 // [K×D]
 }
 
-// holding returns what the parts hold by these owners; owners below 0 are of no part.
+// holding returns the weights of the parts with these owners; a node with an owner below 0 is in no part.
 func (l *limits) holding(of Source, owner []int32) (*holding, error) {
 	h, w := &holding{l, make([]int64, len(l.most))}, make([]int64, len(l.bounds))
 	if len(w) == 0 {
@@ -28,7 +28,7 @@ func (l *limits) holding(of Source, owner []int32) (*holding, error) {
 	})
 }
 
-// add counts a node of weights w in part p, sign times.
+// add counts a node with weights w in part p, sign times.
 func (h *holding) add(w []int64, p int32, sign int64) {
 	u := h.used[int(p)*len(w):][:len(w)]
 	for d, x := range w {
@@ -47,7 +47,7 @@ func (h *holding) fits(w []int64, p int32) bool {
 	return true
 }
 
-// keeps reports whether part p, as it is, has no more than it may.
+// keeps reports whether part p is within its limits.
 func (h *holding) keeps(p int32) bool {
 	dims := len(h.bounds)
 	u, m := h.used[int(p)*dims:][:dims], h.most[int(p)*dims:][:dims]
@@ -59,7 +59,7 @@ func (h *holding) keeps(p int32) bool {
 	return true
 }
 
-// over reports whether part p has too much of something that is in w.
+// over reports whether part p exceeds a limit of a weight that w has.
 func (h *holding) over(w []int64, p int32) bool {
 	u, m := h.used[int(p)*len(w):][:len(w)], h.most[int(p)*len(w):][:len(w)]
 	for d, x := range w {
@@ -70,7 +70,7 @@ func (h *holding) over(w []int64, p int32) bool {
 	return false
 }
 
-// room returns the share of what part p may hold that it would hold with w (nil = what it has), of the scarcest weight.
+// room returns the share of its limit that part p would use with w (nil = that it uses), for the scarcest weight.
 func (h *holding) room(w []int64, p int32) (most float64) {
 	dims := len(h.bounds)
 	for d := range dims {
@@ -83,7 +83,7 @@ func (h *holding) room(w []int64, p int32) (most float64) {
 	return most
 }
 
-// check returns an error that names the first part that has more than it may, or nil.
+// check returns an error that names the first part that exceeds its limits, or nil.
 func (h *holding) check() error {
 	dims := len(h.bounds)
 	for k, u := range h.used {
@@ -95,10 +95,10 @@ func (h *holding) check() error {
 	return nil
 }
 
-// repair moves nodes out of parts that hold more than they may, those first that lose the fewest neighbours: to where
-// they fit, then to where they reduce the excess of all parts. Where that does not do, it packs anew: heavy nodes
-// first, each where it was, or else (second try) at the part with most space. To fit or not is bin packing, so that an
-// error says only that no way was found.
+// repair moves nodes out of parts that exceed their limits, first those that lose the fewest neighbours. They go to
+// parts with space, then to where they reduce the excess of all parts. If that fails, it packs anew: heavy nodes first,
+// each in its old part or else (second try) in the part with most space. This is bin packing, so an error only means
+// that no solution was found.
 func (h *holding) repair(of Source, owner []int32) error {
 	for _, swap := range []bool{false, true} {
 		for range max(len(h.share), swaps) {
@@ -132,15 +132,15 @@ func (h *holding) repair(of Source, owner []int32) error {
 	return fmt.Errorf("%w (no way was found to fit)", h.check())
 }
 
-// swaps is how often repair goes through the nodes to reduce the excess, at most.
+// swaps is how often repair passes over the nodes to reduce the excess, at most.
 const swaps = 20
 
-// relief returns by how much the excess of parts p and q falls if weights w move from p to q, in shares of what each
-// part may hold. A part of too many nodes can so give light ones to a part of too many edges, which gives it hubs.
+// relief returns how much the excess of parts p and q falls if weights w move from p to q, in shares of their limits.
+// So a part with too many nodes can give light ones to a part with too many edges, which gives it hubs.
 func (h *holding) relief(w []int64, p, q int32) (fell float64) {
 	excess := func(part int32, d int, more int64) float64 {
 		k := int(part)*len(w) + d
-		most := h.most[k] - h.most[k]/256 // less than allowed: else the last few nodes have nowhere to go
+		most := h.most[k] - h.most[k]/256 // below the limit: else the last few nodes have no space
 		return float64(max(h.used[k]+more-most, 0)) / float64(max(most, 1))
 	}
 	for d, x := range w {
@@ -149,8 +149,9 @@ func (h *holding) relief(w []int64, p, q int32) (fell float64) {
 	return fell
 }
 
-// spill moves nodes from parts that are too full to where they have the most neighbours and fit (swap: and the excess
-// falls), if they lose at most that share of their neighbours, and returns how many.
+// spill moves nodes from parts that exceed their limits to the part with space that has most of their neighbours. With
+// swap, the excess must also fall. A node moves only if it loses at most the share bar of its neighbours. spill returns
+// how many nodes moved.
 func (h *holding) spill(of Source, owner []int32, bar float64, swap bool) (moved int, err error) {
 	w, near := make([]int64, len(h.bounds)), make([]int32, len(h.share))
 	err = of.Runs(true, func(r *Run) error {
@@ -185,10 +186,10 @@ func (h *holding) spill(of Source, owner []int32, bar float64, swap bool) (moved
 	return moved, err
 }
 
-const classes = 64 // of weight, a quarter of an octave each: the largest share of a part that a node takes
+const classes = 64 // classes of weight, a quarter of an octave each, by the largest share of a part that a node takes
 
-// class returns the class of a node, heavy ones first. Rounding of the logarithm differs between machines, and could
-// put a node at a class's edge elsewhere: exponents and halves of the mantissa are exact.
+// class returns the class of a node, heavy ones first. It uses exponents and halves of the mantissa, which are exact: a
+// logarithm is rounded differently by different machines, and could put a node near a class's bound elsewhere.
 func (h *holding) class(w []int64) int {
 	size := 0.0
 	for k, m := range h.most {

@@ -9,7 +9,7 @@ import (
 type ledger struct {
 	*level
 	holding
-	caps  *caps // of the level: weight is [n×D]
+	caps  *caps // caps of the level: weight is [n×D]
 	owner []int32
 }
 
@@ -19,7 +19,7 @@ func newLedger(l *level, c *caps, owner []int32) *ledger {
 	return b
 }
 
-// count sums up anew what the parts hold. Owners below 0 are of no part.
+// count recomputes the parts' weights. A node with an owner below 0 is in no part.
 func (b *ledger) count() {
 	clear(b.used)
 	for v, p := range b.owner {
@@ -32,13 +32,13 @@ func (b *ledger) count() {
 // fits reports whether part p has space for node v.
 func (b *ledger) fits(v, p int32) bool { return b.holding.fits(b.caps.of(v), p) }
 
-// spill moves nodes from parts that are too full to parts where they fit, those first that lose the fewest neighbours.
+// spill moves nodes from parts that exceed their caps to parts with space, first those that lose the fewest neighbours.
 func (b *ledger) spill() {
 	if b.excess() == 0 {
 		return
 	}
 	near := make([]int64, len(b.share))
-	for range near { // what is moved can only free space: once a part at most
+	for range near { // moves can only free space, so once a part is enough
 		type candidate struct {
 			v    int32
 			loss int64
@@ -68,7 +68,7 @@ func (b *ledger) spill() {
 	}
 }
 
-// nearest returns the part, not v's own, with space for v and the most of its neighbours, or −1; near is then the
+// nearest returns the part, except v's own, with space for v and the most of its neighbours, or −1. near becomes the
 // weight of v's edges to each part.
 func (b *ledger) nearest(v int32, near []int64) int32 {
 	clear(near)

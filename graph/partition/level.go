@@ -6,8 +6,8 @@ import "github.com/heddle-gnn/heddle/graph"
 type level struct {
 	ptr  []int64 // [n+1]
 	col  []int32
-	edge []int32 // weight of each edge; nil: 1
-	size []int32 // [n] nodes of the graph to partition that each represents; nil: 1
+	edge []int32 // weight of each edge (nil = 1)
+	size []int32 // [n] number of the partitioned graph's nodes that each represents (nil = 1)
 }
 
 func (l *level) n() int { return len(l.ptr) - 1 }
@@ -27,7 +27,7 @@ func (l *level) weight(e int64) int32 {
 	return l.edge[e]
 }
 
-// nodes returns how many nodes of the graph to partition v represents.
+// nodes returns how many nodes of the partitioned graph v represents.
 func (l *level) nodes(v int32) int32 {
 	if l.size == nil {
 		return 1
@@ -35,8 +35,8 @@ func (l *level) nodes(v int32) int32 {
 	return l.size[v]
 }
 
-// symmetric returns the graph in which u and v are neighbours where an edge goes either way, weighted by how many do:
-// g itself if it has all reverses. Self-loops are dropped: they are never cut.
+// symmetric returns the graph in which u and v are neighbours if there is an edge in either direction, weighted by the
+// number of directions. It is g itself if g has all reverses. Self-loops are dropped: they are never cut.
 func symmetric(g *graph.CSR) *level {
 	plain := graph.CSR{NumDst: g.NumDst, NumSrc: g.NumSrc, RowPtr: g.RowPtr, Col: g.Col}
 	if plain.Symmetric() && !plain.Loops() {

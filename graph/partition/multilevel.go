@@ -9,24 +9,24 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Multilevel is the policy of quality. It has the whole graph in memory: nodes are clustered and the clusters taken for
-// nodes until few are left, these are bisected recursively, and on the way back each level is refined (after
-// Meyerhenke, Sanders and Schulz, SEA 2014: clusters by label propagation within a size; Fiduccia and Mattheyses, DAC
-// 1982: the best move first, undone past the best). The zero value makes the volume small, with at most 3 % more work
-// in a part than its fair share, as does a goal that bounds nothing.
+// Multilevel is the policy with the best quality. It has the whole graph in memory. Nodes are clustered, and clusters
+// become nodes, until few are left; these are bisected recursively, and on the way back each level is refined. Clusters
+// are found by label propagation with bounded sizes (after Meyerhenke, Sanders and Schulz, SEA 2014). Refinement makes
+// the best move first and undoes moves after the best state (Fiduccia and Mattheyses, DAC 1982). The zero value, or a
+// goal without bounds, minimizes the volume, with at most 3 % more work in a part than its fair share.
 type Multilevel struct{ Goal Goal }
 
-const growth = 4 // nodes of the mean weight that a cluster takes
+const growth = 4 // nodes of mean weight in a cluster
 
-// effort is what is spent on quality. A second run of it all, within the parts that the first found (V-cycles), was
-// tried: it takes as long as the first, and makes nothing smaller. More tries, rounds and nodes of the coarsest level
-// take a quarter more time and make the volume smaller by less than a hundredth.
+// effort is the time to spend on quality. A second run within the parts of the first (V-cycles) was tried: it takes as
+// long as the first, and improves nothing. More tries, rounds and nodes of the coarsest level take a quarter more time
+// and reduce the volume by less than a hundredth.
 type effort struct {
 	coarsest int  // nodes a part at which coarsening ends
-	sweeps   int  // of label propagation at a level
-	tries    int  // of a bisection, of which the best counts
-	rounds   int  // of refinement at a level, at most
-	search   bool // moves past the best are tried, and undone
+	sweeps   int  // passes of label propagation at a level
+	tries    int  // tries of a bisection; the best one counts
+	rounds   int  // rounds of refinement at a level, at most
+	search   bool // try moves after the best state, and undo them
 }
 
 var thorough, quick = effort{20, 3, 4, 2, true}, effort{15, 2, 2, 1, false}
@@ -80,7 +80,7 @@ func multilevel(l *level, c *caps, objective Objective, e effort, key rng.Key) [
 		limit := c.grain(max(int64(e.coarsest/2), int64(l.n()/parts/growth)))
 		to, n := cluster(l, c, limit, e.sweeps, key.Fold(uint64(len(down))))
 		if n > l.n()*19/20 {
-			break // hubs and what hangs on them
+			break // the rest is hubs and their neighbours
 		}
 		down = append(down, step{l, c, to})
 		l, c = contract(l, to, n, &room), c.contract(to, n)

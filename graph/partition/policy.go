@@ -1,5 +1,5 @@
 // Package partition decides which part of a graph owns each node: policies, the goals that bound them, and the quality
-// of what they make.
+// of their partitions.
 package partition
 
 import (
@@ -13,15 +13,15 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Policy decides which part owns each node. Everything else about a partition follows from that: an edge is with
-// the owner of its destination.
+// Policy decides which part owns each node. This determines the partition: an edge belongs to the owner of its
+// destination.
 type Policy interface {
 	// Assign returns the owner, in [0, parts), of each of g's nodes. The same key gives the same owners everywhere.
 	Assign(g *graph.Graph, parts int, key rng.Key) (owner []int32, err error)
 }
 
-// Partition assigns the nodes of g by a policy, drawing what it draws from seed, and cuts g accordingly. parts may be
-// 0 where the policy knows the number (ByColumn).
+// Partition assigns the nodes of g by a policy, with random choices by seed, and cuts g accordingly. parts may be 0 if
+// the policy knows the number (ByColumn).
 func Partition(g *graph.Graph, p Policy, parts int, seed uint64) ([]*shard.Shard, error) {
 	owner, err := p.Assign(g, parts, Key(seed))
 	if err != nil {
@@ -33,20 +33,20 @@ func Partition(g *graph.Graph, p Policy, parts int, seed uint64) ([]*shard.Shard
 	return shard.Cut(g, owner, parts)
 }
 
-// Key returns what a policy draws from by that seed.
+// Key returns the key of a policy's random choices for that seed.
 func Key(seed uint64) rng.Key { return rng.New(seed).FoldString("partition") }
 
-// Random deals the nodes out by a keyed permutation: parts differ by at most one node.
+// Random deals the nodes by a random permutation: parts differ by at most one node.
 type Random struct{}
 
-// Contiguous gives part p the p-th run of nodes in the order of their IDs: parts differ by at most one node.
+// Contiguous gives part p the p-th range of nodes in the order of their IDs: parts differ by at most one node.
 type Contiguous struct{}
 
-// ByColumn gives each node to its natural owner, Graph.Site. Only it knows how many parts there are: 0 means that
-// number, any other is refused.
+// ByColumn gives each node to its natural owner, Graph.Site. It determines the number of parts: parts must be 0 or that
+// number.
 type ByColumn struct{}
 
-// names of the policies that have no number in them, as the command line has them.
+// names of the policies without a number in them, as on the command line.
 var names = []struct {
 	name   string
 	policy Policy
@@ -73,8 +73,8 @@ func ParsePolicy(name string) (Policy, error) {
 	return nil, fmt.Errorf("policy must be one of %s, restream:N (got %q)", strings.Join(known, ", "), name)
 }
 
-// Needs returns the bytes of memory that p takes of a graph of n nodes and that many stored edges, besides 9 bytes a
-// node; or, for a policy that has the whole graph in memory, all that it takes.
+// Needs returns the bytes of memory that p needs for a graph of n nodes and that many stored edges, in addition to 9
+// bytes a node. For a policy that has the whole graph in memory, it returns all memory that it needs.
 func Needs(p Policy, n, edges int64) (bytes int64, whole bool) {
 	switch p := p.(type) {
 	case Multilevel:
@@ -89,7 +89,7 @@ func Needs(p Policy, n, edges int64) (bytes int64, whole bool) {
 
 const maxPasses = 1000
 
-// Bounded returns p held to the goal. Policies that balance plan by it; what others put where is checked, and refused
+// Bounded returns p with the goal. Policies that balance use it; the result of other policies is checked, and refused
 // if it breaks the goal.
 func Bounded(p Policy, goal Goal) Policy {
 	switch p := p.(type) {
@@ -162,5 +162,5 @@ func (ByColumn) Assign(g *graph.Graph, parts int, _ rng.Key) ([]int32, error) {
 	return append([]int32(nil), g.Site...), nil
 }
 
-// runOf returns which of parts runs of nearly equal length holds place at of n.
+// runOf returns which of `parts` ranges of nearly equal length contains index at of n.
 func runOf(at, n, parts int) int32 { return int32(int64(at) * int64(parts) / int64(n)) }

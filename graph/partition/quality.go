@@ -11,18 +11,17 @@ import (
 type Quality struct {
 	Parts       int
 	Nodes       int64
-	Edges       int64   // stored: both directions of an undirected edge count
+	Edges       int64   // stored edges: both directions of an undirected edge count
 	Cut         int64   // edge cut: stored edges whose ends have different owners
-	Halo        int64   // halo rows of all parts: what one exchange of a layer's rows carries
+	Halo        int64   // halo rows of all parts, which one exchange of a layer's rows sends
 	CutShare    float64 // Cut / Edges; 0 without edges
 	Replication float64 // replication factor: (Nodes + Halo) / Nodes
-	// Balance is the largest part's share over the mean: 1 is even, Parts is all in one. 0 if there
-	// are none.
+	// Balance is the largest part's share over the mean: 1 is even, the number of parts is all in one (0 = none).
 	WorkBalance, NodeBalance, EdgeBalance, TrainBalance, ByteBalance, HaloBalance float64
-	// Slowest is the part of the most work (Goal.Work), for which the others will wait.
+	// Slowest is the part with the most work (Goal.Work), for which the others will wait.
 	Slowest int
-	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q
-	// in one exchange of a layer's. They add up to Halo.
+	// Rows is the communication volume of each pair, [K][K]: the rows that part p sends to part q in one exchange of a
+	// layer's rows. They sum to Halo.
 	Rows [][]int64
 }
 
@@ -56,11 +55,11 @@ func Measure(m *shard.Manifest) Quality {
 
 // workLoad is the load of the slowest worker.
 type workLoad struct {
-	Worker  int     // which has the most work (Goal.Work)
+	Worker  int     // the worker with the most work (Goal.Work)
 	Balance float64 // its work over the mean (0 = no worker has any)
 }
 
-// Slowest returns the most loaded of that many workers, which have the parts of shard.Group.
+// Slowest returns the most loaded of `workers` workers, which have the parts of shard.Group.
 func Slowest(m *shard.Manifest, workers int) workLoad {
 	work := make([]int64, workers)
 	for w := range work {
@@ -89,15 +88,14 @@ func (r Quality) Widest() (p, q int, rows int64) {
 	return p, q, rows
 }
 
-// messageCounts is how many messages one exchange of rows takes where a partial sum may stand for the rows
-// in it.
+// messageCounts is how many messages one exchange of rows takes if a partial sum may replace the rows in it.
 type messageCounts struct {
 	Rows, Sums [][]int64 // [K][K] from part p to part q: rows of p's nodes, and sums for q's
 	Total      int64
 }
 
-// LeastMessages returns the fewest messages between shards, all of one partition in order. An
-// aggregator that is not linear in the rows needs them all: Quality.Halo.
+// LeastMessages returns the fewest messages between shards, which are all shards of a partition in order. An aggregator
+// that is not linear in the rows needs every halo row instead: Quality.Halo.
 func LeastMessages(shards []*shard.Shard) messageCounts {
 	all := messageCounts{Rows: square(len(shards)), Sums: square(len(shards))}
 	for q, s := range shards {

@@ -3,7 +3,7 @@ package partition
 // refiner moves nodes between parts, within their caps.
 type refiner struct {
 	*ledger
-	// The parts that v has edges to, and what these weigh: [start[v], start[v]+count[v]).
+	// The parts that v has edges to, and the edges' weights: [start[v], start[v]+count[v]).
 	start []int64
 	count []int32
 	part  []int32
@@ -18,7 +18,7 @@ func newRefiner(b *ledger) *refiner {
 		r.start[v+1] = r.start[v] + min(b.ptr[v+1]-b.ptr[v], parts)
 	}
 	r.part, r.conn = make([]int32, r.start[n]), make([]int32, r.start[n])
-	place := make([]int64, parts) // of the part among those of the node at hand, plus 1
+	place := make([]int64, parts) // index of each part among the current node's, plus 1
 	for v := range n {
 		lo := r.start[v]
 		end := lo
@@ -37,13 +37,13 @@ func newRefiner(b *ledger) *refiner {
 	return r
 }
 
-// near returns the parts that v has edges to and what these weigh.
+// near returns the parts that v has edges to, and the edges' weights.
 func (r *refiner) near(v int32) (part, conn []int32) {
 	lo, hi := r.start[v], r.start[v]+int64(r.count[v])
 	return r.part[lo:hi], r.conn[lo:hi]
 }
 
-// connect adds w to what v's edges to part p weigh.
+// connect adds w to the weight of v's edges to part p.
 func (r *refiner) connect(v, p, w int32) {
 	part, conn := r.near(v)
 	for k, q := range part {
@@ -61,7 +61,7 @@ func (r *refiner) connect(v, p, w int32) {
 	r.count[v]++
 }
 
-// move gives v to part q.
+// move moves v to part q.
 func (r *refiner) move(v, q int32) {
 	p := r.owner[v]
 	r.add(r.caps.of(v), p, -1)
@@ -74,8 +74,8 @@ func (r *refiner) move(v, q int32) {
 	}
 }
 
-// best returns the part with space to which it is best to move v, the emptier of equals, and by how much the cut falls;
-// −1 if there is none.
+// best returns the part with space to which the move of v has the greatest gain, the emptier of equals, and how much
+// the cut falls (−1 = none).
 func (r *refiner) best(v int32) (to int32, gain int32) {
 	part, conn := r.near(v)
 	p, own := r.owner[v], int32(0)
@@ -91,7 +91,7 @@ func (r *refiner) best(v int32) (to int32, gain int32) {
 	return to, gain - own
 }
 
-// most returns the gain of v's best move were there space everywhere, and whether it touches another part at all.
+// most returns the gain of v's best move if every part had space, and whether v has a neighbour in another part.
 func (r *refiner) most(v int32) (gain int32, border bool) {
 	part, conn := r.near(v)
 	p, own, other := r.owner[v], int32(0), int32(0)
@@ -105,9 +105,9 @@ func (r *refiner) most(v int32) (gain int32, border bool) {
 	return other - own, other > 0
 }
 
-const patience = 50 // moves past the best that are tried at least; and of n nodes n/patience
+const patience = 50 // moves after the best state to try at least; among n nodes n/patience
 
-// refine makes the cut smaller until a round does not by a two-hundredth.
+// refine reduces the cut until a round reduces it by less than a two-hundredth.
 func (r *refiner) refine(e effort) {
 	cut := r.cut()
 	for range e.rounds {
@@ -121,6 +121,7 @@ func (r *refiner) refine(e effort) {
 	}
 }
 
+// cut returns the weight of the edges between parts.
 func (r *refiner) cut() (cut int64) {
 	for v, p := range r.owner {
 		part, conn := r.near(int32(v))
@@ -133,7 +134,7 @@ func (r *refiner) cut() (cut int64) {
 	return cut / 2
 }
 
-// greedy moves each node once to where it is best, and returns by how much the cut fell.
+// greedy moves each node once to its best part, and returns how much the cut fell.
 func (r *refiner) greedy() (fell int64) {
 	for v := range int32(r.n()) {
 		if most, border := r.most(v); !border || most < 0 {
@@ -148,8 +149,8 @@ func (r *refiner) greedy() (fell int64) {
 	return fell
 }
 
-// search moves the node of the best gain, each node once, until many moves bring nothing; it undoes those past the
-// best and returns by how much the cut fell (Fiduccia and Mattheyses).
+// search moves the node with the best gain, each node once, until many moves bring nothing. It undoes moves after the
+// best state and returns how much the cut fell (Fiduccia and Mattheyses).
 func (r *refiner) search() (fell int64) {
 	n := int32(r.n())
 	r.queue.reset(int(n))
@@ -168,7 +169,7 @@ func (r *refiner) search() (fell int64) {
 		if q < 0 {
 			continue
 		}
-		if gain < key && r.queue.len() > 0 && gain < r.queue.top() { // v's best part is full: others come first
+		if gain < key && r.queue.len() > 0 && gain < r.queue.top() { // v's best part is full: other nodes come first
 			r.queue.put(v, gain)
 			continue
 		}

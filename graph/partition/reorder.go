@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// rcm is the reverse of Cuthill and McKee's order (ACM National Conference 1969; George, 1971): breadth first from a
-// node at the rim, neighbours by degree, so that neighbours are at most two fronts apart.
+// rcm is the reverse Cuthill–McKee order (ACM National Conference 1969; George, 1971): breadth first from a peripheral
+// node, neighbours by degree, so that neighbours are at most two fronts apart.
 func rcm(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
 	degree := func(v int32) int64 { return l.ptr[v+1] - l.ptr[v] }
@@ -46,7 +46,8 @@ func rcm(adj *graph.CSR) []int32 {
 	return order
 }
 
-// breadth appends the nodes that root reaches, front by front; depth is 1 at the root, and 0 where nothing was yet.
+// breadth appends the nodes that are reachable from root, front by front. depth is 1 at the root, and 0 for unvisited
+// nodes.
 func breadth(l *level, order []int32, root int32, depth []int32) []int32 {
 	at := len(order)
 	depth[root] = 1
@@ -67,19 +68,19 @@ func breadth(l *level, order []int32, root int32, depth []int32) []int32 {
 	return order
 }
 
-// Clusters of ClusterOrder: the rows of one, of some hundred bytes each, are to fit into a near cache, those of the
-// next level into a farther one.
+// Sizes of ClusterOrder's clusters: the rows of one, with some hundred bytes each, should fit into a near cache, and
+// those of the next level into a farther one.
 const (
 	inCluster = 64
 	byLevel   = 8
 )
 
-// ClusterOrder returns in which order the owned nodes of a shard lie best in memory: place k gets node order[k]. Nodes
-// with many edges among them are near each other, and such clusters in turn (after Arai and others, IPDPS 2016: an
-// order along a hierarchy of communities). The clusters are Multilevel's. adj has the edges between the nodes.
+// ClusterOrder returns a good order of a shard's owned nodes in memory: position k gets node order[k]. Nodes with many
+// edges between them are close, and so are such clusters (after Arai and others, IPDPS 2016: an order along a hierarchy
+// of communities). The clusters are Multilevel's. adj has the edges between the nodes.
 func ClusterOrder(adj *graph.CSR) []int32 {
 	l := symmetric(adj)
-	c := &caps{limits{bounds: make([]bound, 1)}, slices.Repeat([]int64{1}, l.n())} // how many nodes: one each
+	c := &caps{limits{bounds: make([]bound, 1)}, slices.Repeat([]int64{1}, l.n())} // weights count nodes: one each
 	var room level
 	var up [][]int32 // cluster of each node of a level
 	for limit := int64(inCluster); l.n() > 1; limit *= byLevel {

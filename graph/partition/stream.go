@@ -9,11 +9,11 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Fennel (Tsourakakis et al., WSDM 2014) passes over the nodes and gives each to the part p of the highest
-// |N(v) in p| − α·γ·|V_p|^(γ−1), γ = 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m undirected edges. For unlike parts
-// |V_p| is over the part's share times K. Each pass but the first begins with the owners of the one before (restreamed:
-// Nishimura and Ugander, KDD 2013). With three passes and more the first two find clusters, from which the others
-// start.
+// Fennel (Tsourakakis et al., WSDM 2014) passes over the nodes and gives each to the part p with the highest |N(v) in
+// p| − α·γ·|V_p|^(γ−1). γ is 3/2 and α = m·K^(γ−1)/n^γ for n nodes and m undirected edges. For unequal parts |V_p| is
+// divided by the part's share times K. Each pass except the first begins with the owners after the last one
+// (restreamed: Nishimura and Ugander, KDD 2013). With three or more passes the first two find clusters, from which the
+// others start.
 type Fennel struct {
 	Goal   Goal
 	Passes int
@@ -50,7 +50,7 @@ const (
 	keeping    = "keep bounds"
 )
 
-// steps returns what is to do, in order.
+// steps returns the steps, in order.
 func (f Fennel) steps() (list []string) {
 	passes := f.Passes
 	if f.clusters() {
@@ -60,17 +60,17 @@ func (f Fennel) steps() (list []string) {
 	return append(append(list, slices.Repeat([]string{assigning}, passes)...), keeping)
 }
 
-// assigner assigns the nodes of a source by Fennel, step after step. Between steps the owners are all there is of it,
-// so that it goes on from any step with the owners of the one before.
+// assigner assigns the nodes of a source by Fennel, step after step. Between steps the owners are its only state, so it
+// can continue at any step from the owners after the step before.
 type assigner struct {
 	Fennel
 	src   Source
 	key   rng.Key
-	owner []int32 // −1: none yet; while clustering the cluster
+	owner []int32 // owner of each node (−1 = none yet); during clustering its cluster
 	hold  *holding
-	load  []Load // of the parts
+	load  []Load // [K]
 	total Load
-	w     []int64 // [D] weights of the node at hand
+	w     []int64 // [D] weights of the current node
 }
 
 func (f Fennel) assigner(src Source, parts int, key rng.Key) (*assigner, error) {
@@ -84,7 +84,7 @@ func (f Fennel) assigner(src Source, parts int, key rng.Key) (*assigner, error) 
 		w: make([]int64, len(l.bounds))}, nil
 }
 
-// step does step k.
+// step runs step k.
 func (a *assigner) step(k int) error {
 	switch kind := a.steps()[k]; kind {
 	case clustering:
@@ -103,7 +103,7 @@ func (a *assigner) step(k int) error {
 	return a.pass()
 }
 
-// tally counts what the parts hold.
+// tally counts the parts' loads.
 func (a *assigner) tally() (err error) {
 	if a.hold, err = a.hold.limits.holding(a.src, a.owner); err != nil {
 		return err
@@ -120,13 +120,13 @@ func (a *assigner) tally() (err error) {
 	})
 }
 
-// cost returns α·γ·load^(γ−1), load over part p's share times K.
+// cost returns α·γ·load^(γ−1), where load is divided by part p's share times K.
 func (a *assigner) cost(load int64, p int32) float64 {
 	n, k, m := float64(a.total.Vertices), float64(len(a.load)), float64(a.total.Edges)/2
 	return 1.5 * m * math.Sqrt(k) / (n * math.Sqrt(n)) * math.Sqrt(max(float64(load), 0)/(k*a.hold.share[p]))
 }
 
-// roomiest returns the part of most space for the node at hand, which is in part own, or in none.
+// roomiest returns the part with most space for the current node, which is in part own, or in none.
 func (a *assigner) roomiest(own int32) (best int32) {
 	room := func(p int32) float64 {
 		if p == own {

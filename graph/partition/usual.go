@@ -6,16 +6,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// mostSites is how many sites Usual makes parts of.
+// mostSites is the greatest number of sites for which Usual makes parts.
 const mostSites = 64
 
-// mostEdges is up to how many stored edges multilevel takes less than some seconds.
+// mostEdges is the number of stored edges up to which multilevel takes at most some seconds.
 const mostEdges = 20e6
 
-// Usual returns the policy that is taken where the user names none, for that many parts of g, 0 for any number:
-// by-column if g reports which site each node belongs to and the sites are as many. Else it is random, or for the
-// workers of a cluster one that gives all as much work and cuts few edges: multilevel, restream:5 for large graphs.
-// text states what becomes of the sites (empty = there are none, or one part has them all).
+// Usual returns the default policy for that many parts of g (0 = any number). It is by-column if g has each node's site
+// and there are as many sites. Else it is random or, for a cluster, a policy that balances the work and cuts few edges:
+// multilevel, restream:5 for large graphs. text explains the parts' relation to the sites (empty = there are none, or
+// one part has them all).
 func Usual(g *graph.Graph, parts int, cluster bool) (policy, text string) {
 	sites, other := len(g.Sites), "random"
 	if cluster {

@@ -1,11 +1,11 @@
 package partition
 
-// volume makes the volume smaller by moving each node once at most to where that is least: a second pass was tried,
-// takes as long and finds next to nothing. Of node v that goes from part p to q: v is needed in p if a neighbour is
-// there, no longer in q; a neighbour u of another part is no longer needed in p if v was its only neighbour there, and
-// is needed in q if it had none.
+// volume reduces the volume: it moves each node at most once, to the part with the least volume. A second pass was
+// tried: it takes as long and improves next to nothing. If node v moves from part p to q, v is needed in p if a
+// neighbour is there, and no longer in q. A neighbour u in another part is no longer needed in p if v was its only
+// neighbour there, and is needed in q if it had none.
 func (r *refiner) volume() {
-	has := make([]int32, len(r.caps.share)) // neighbours of v that are in the part or needed there
+	has := make([]int32, len(r.caps.share)) // number of v's neighbours that are in the part or needed there
 	for v := range int32(r.n()) {
 		inside, other := int32(0), int32(0)
 		part, conn := r.near(v)
@@ -16,7 +16,7 @@ func (r *refiner) volume() {
 				other = max(other, conn[k])
 			}
 		}
-		if other == 0 || inside > 2*other { // those that would be cut off outweigh what can be won
+		if other == 0 || inside > 2*other { // the neighbours left behind would outweigh any gain
 			continue
 		}
 		if q := r.lighter(v, has); q >= 0 {
@@ -25,8 +25,8 @@ func (r *refiner) volume() {
 	}
 }
 
-// lighter returns the part with space to which v's move makes the volume fall the most, or stay and the cut fall; −1
-// if there is none.
+// lighter returns the part with space for v whose move reduces the volume most, or keeps it and reduces the cut (−1 =
+// none).
 func (r *refiner) lighter(v int32, has []int32) (to int32) {
 	p := r.owner[v]
 	clear(has)

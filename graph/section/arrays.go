@@ -19,9 +19,8 @@ type Arrays struct {
 	mapped mmap.MMap // nil = not a mapped file
 }
 
-// Open maps the section file path of the given kind into memory and checks all of it (Decode).
-// Close unmaps it: no array that came from it may be used after that. The arrays are read only; a
-// write to one faults.
+// Open maps the section file path of the given kind into memory and checks all of it (Decode). Close unmaps it: no
+// array from the file may be used after that. The arrays are read only; a write to one faults.
 func Open(path, kind string) (*Arrays, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -47,8 +46,8 @@ func Open(path, kind string) (*Arrays, error) {
 	return s, nil
 }
 
-// Decode reads a section file of the given kind from b, which it shares; path is for its errors. It
-// checks every byte: what Encode makes of its sections is the same file.
+// Decode reads a section file of the given kind from b, which it shares; path is for its errors. It checks every byte:
+// Encode writes the same file from its sections.
 func Decode(path, kind string, b []byte) (*Arrays, error) {
 	f := &Arrays{table: table{path: path}}
 	if err := f.decode(kind, aligned(b)); err != nil {
@@ -86,20 +85,18 @@ func (f *Arrays) Close() error {
 	return m.Unmap()
 }
 
-// Forget gives the memory of a mapped file back to the system, which reads again what is used again.
+// Forget gives the memory of a mapped file back to the system, which reads the file again when it is used again.
 func (f *Arrays) Forget() {
 	if f.mapped != nil {
 		forget(f.mapped)
 	}
 }
 
-// Digest returns the SHA-256 of header and table, which hold the names, shapes and checksums of
-// everything in the file.
+// Digest returns the SHA-256 of header and table, which have the names, shapes and checksums of everything in the file.
 func (f *Arrays) Digest() [32]byte { return sha256.Sum256(f.head) }
 
-// Values returns the elements of a section, which share the file's memory: read only, and only
-// until Close. The section must have T's type and the given shape, where −1 is any extent;
-// without a shape it must be one-dimensional.
+// Values returns the elements of a section, which share the file's memory: read only, and only until Close. The section
+// must have T's type and the given shape; −1 is any extent. Without a shape it must be one-dimensional.
 func Values[T Element](f *Arrays, name string, shape ...int) ([]T, error) {
 	i, ok := f.index[name]
 	if !ok {

@@ -2,16 +2,15 @@ package section
 
 import "unsafe"
 
-// This file alone looks at arrays as bytes and at bytes as arrays: section files hold numbers
-// exactly as a little-endian machine does, so that a mapped file needs no copy.
+// Only this file reinterprets arrays as bytes and bytes as arrays: section files store numbers exactly as a
+// little-endian machine does, so a mapped file needs no copy.
 
-// Element is what a section may hold.
+// Element is the type of a section's elements.
 type Element interface {
 	~uint8 | ~int32 | ~int64 | ~float32
 }
 
-// littleEndian reports whether this machine keeps numbers as the files do. Every target of Heddle
-// does.
+// littleEndian reports whether this machine stores numbers as the files do. Every target of Heddle does.
 func littleEndian() bool {
 	one := uint16(1)
 	return *(*byte)(unsafe.Pointer(&one)) == 1

@@ -8,15 +8,15 @@ import (
 	"os"
 )
 
-// Ranges is a section file that is read piece by piece, for files larger than the memory. It may be
-// read from several goroutines at once.
+// Ranges is a section file that is read piece by piece, for files larger than the memory. Several goroutines may read
+// it at once.
 type Ranges struct {
 	table
 	file *os.File
 }
 
-// OpenRanges opens the section file path of the given kind and checks its header and table. The
-// payloads are not checked: Encode of Sections does that.
+// OpenRanges opens the section file path of the given kind and checks its header and table. It does not check the
+// payloads: Encode of Sections does.
 func OpenRanges(path, kind string) (*Ranges, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -53,13 +53,13 @@ func (f *Ranges) open(kind string) error {
 // Close closes the file.
 func (f *Ranges) Close() error { return f.file.Close() }
 
-// Table writes what distinguishes this file from any other: its sections' names, shapes and checksums.
+// Table writes the sections' names, shapes and checksums, which distinguish this file from any other.
 func (f *Ranges) Table(w io.Writer) error {
 	_, err := w.Write(f.head)
 	return err
 }
 
-// Elements returns a reader of n elements of a section from element at on.
+// Elements returns a reader of n elements of a section, from element `at` on.
 func (f *Ranges) Elements(name string, at, n int64) (*io.SectionReader, error) {
 	k, ok := f.index[name]
 	if !ok {
@@ -72,7 +72,7 @@ func (f *Ranges) Elements(name string, at, n int64) (*io.SectionReader, error) {
 	return io.NewSectionReader(f.file, f.at[k]+at*size, n*size), nil
 }
 
-// ReadRange fills dst with the elements of a section from element at on.
+// ReadRange fills dst with the elements of a section, from element `at` on.
 func ReadRange[T Element](f *Ranges, name string, at int64, dst []T) error {
 	if k, ok := f.index[name]; !ok || f.list[k].Type != typeOf[T]() {
 		return f.Errorf(name, "missing, or not %v", typeOf[T]())
@@ -87,13 +87,13 @@ func ReadRange[T Element](f *Ranges, name string, at int64, dst []T) error {
 	return nil
 }
 
-// ReadArray fills dst with numbers as section files hold them.
+// ReadArray fills dst with numbers in the format of section files.
 func ReadArray[T Element](r io.Reader, dst []T) error {
 	_, err := io.ReadFull(r, bytesOf(dst))
 	return err
 }
 
-// WriteArray writes numbers as section files hold them.
+// WriteArray writes numbers in the format of section files.
 func WriteArray[T Element](w io.Writer, src []T) error {
 	_, err := w.Write(bytesOf(src))
 	return err

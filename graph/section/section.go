@@ -1,6 +1,6 @@
-// Package section reads and writes section files: lists of named arrays behind a header and a
-// table, as docs/reference/file-format.md describes them. The kind and the sections determine every
-// byte, so that what is read and written again is the same file.
+// Package section reads and writes section files: lists of named arrays after a header and a table
+// (docs/reference/file-format.md). The kind and the sections determine every byte, so that a file that is read and
+// written again is the same.
 package section
 
 import (
@@ -45,12 +45,11 @@ type Section struct {
 	Shape []int  // 1 to 8 extents, row by row; their product is the number of elements
 	data  []byte // the payload, unless from writes it
 	from  func(io.Writer) error
-	sum   *uint32 // the payload's checksum, if a table has it
+	sum   *uint32 // the payload's checksum in the table, if known
 }
 
-// Stream returns a section whose bytes write puts out when the file is written, so that they need
-// not be in memory at once. Only Write takes it. Writing more or fewer bytes than the shape has is
-// an error.
+// Stream returns a section whose bytes `write` writes when the file is written, so that they need not be in memory at
+// once. Only Write accepts it. Writing more or fewer bytes than the shape needs is an error.
 func Stream(name string, t Type, shape []int, write func(io.Writer) error) Section {
 	return Section{Name: name, Type: t, Shape: shape, from: write}
 }
@@ -85,7 +84,7 @@ func (s Section) check(sum uint32) error {
 	return nil
 }
 
-// counter counts and sums what is written through it.
+// counter counts the bytes that are written through it and computes their checksum.
 type counter struct {
 	w   io.Writer
 	n   int64
@@ -109,8 +108,8 @@ func Array[T Element](name string, data []T, shape ...int) Section {
 	return Section{Name: name, Type: typeOf[T](), Shape: shape, data: bytesOf(data)}
 }
 
-// Strings returns a list of strings as sections NAME/ptr and NAME/text, none if the list is nil:
-// string k is bytes [ptr[k], ptr[k+1]) of text.
+// Strings returns a list of strings as sections NAME/ptr and NAME/text; none if the list is nil. String k is bytes
+// [ptr[k], ptr[k+1]) of text.
 func Strings(name string, list []string) []Section {
 	if list == nil {
 		return nil
@@ -148,6 +147,7 @@ func product(shape []int) (int64, bool) {
 	return n, true
 }
 
+// goodName reports whether s has 1 to longest characters, all of them allowed in names.
 func goodName(s string, longest int) bool {
 	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/"
 	return len(s) > 0 && len(s) <= longest &&

@@ -15,13 +15,14 @@ const (
 	magic      = "\x89HEDDLE\n"
 	version    = 1
 	headerSize = 64
-	entrySize  = 24 // of a table entry, without shape and name
-	align      = 64 // of payloads: a cache line, and any vector register
+	entrySize  = 24 // bytes of a table entry, without shape and name
+	align      = 64 // alignment of payloads: a cache line, and any vector register
 	maxTable   = 1 << 28
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
+// padTo rounds n up to a multiple of to.
 func padTo(n int64, to int64) int64 { return (n + to - 1) / to * to }
 
 // encodeHead returns header and table of a file, up to the first payload, and where each payload
@@ -88,7 +89,7 @@ var (
 	errTable = errors.New("table of sections does not match its checksum")
 )
 
-// table is what header and table of a file say.
+// table is the content of a file's header and table.
 type table struct {
 	path  string
 	head  []byte // the bytes before the first payload
@@ -97,9 +98,9 @@ type table struct {
 	index map[string]int
 }
 
-// read reads the head of a file of size bytes and checks it: bounds before anything is allocated,
-// then checksums, then that the head is the one that is written for these sections, so that nothing
-// else is in it.
+// read reads the head of a file of size bytes and checks it: first bounds, before anything is allocated, then
+// checksums. Then it checks that the head is the one that encodeHead writes for these sections, so that it contains
+// nothing else.
 func (t *table) read(r io.ReaderAt, kind string, size int64) error {
 	t.head = make([]byte, headerSize)
 	if _, err := r.ReadAt(t.head, 0); err != nil {
@@ -140,8 +141,8 @@ func (t *table) read(r io.ReaderAt, kind string, size int64) error {
 	return nil
 }
 
-// header checks the header b of a file of that kind and size, and returns the number of sections
-// and the length of the table.
+// header checks the header b of a file of that kind and size. It returns the number of sections and the length of the
+// table.
 func header(b []byte, kind string, size int64) (count int, table int64, err error) {
 	le := binary.LittleEndian
 	if string(b[:8]) != magic {
@@ -167,8 +168,8 @@ func header(b []byte, kind string, size int64) (count int, table int64, err erro
 	return int(n), int64(length), nil
 }
 
-// entry reads the first of the table's entries, whose payload has to begin at byte at of a file of
-// that size, and returns how long the entry and the payload are.
+// entry reads the first table entry, whose payload must begin at byte `at` of a file of that size. It returns the
+// lengths of the entry and the payload.
 func entry(entries []byte, at, file int64) (s Section, size, length int64, err error) {
 	le := binary.LittleEndian
 	fault := func(format string, args ...any) (Section, int64, int64, error) {
@@ -207,8 +208,8 @@ func entry(entries []byte, at, file int64) (s Section, size, length int64, err e
 	return s, size, int64(bytes), nil
 }
 
-// Sections returns the sections in the order of the file, to be written again. Sections of Arrays
-// share its memory; sections of Ranges are compared with their checksums while they are written.
+// Sections returns the sections in the order of the file, for writing them again. Sections of Arrays share its memory;
+// sections of Ranges are checked against their checksums while they are written.
 func (t *table) Sections() []Section { return slices.Clone(t.list) }
 
 // Has reports whether the file has a section of that name.
@@ -217,7 +218,7 @@ func (t *table) Has(name string) bool {
 	return ok
 }
 
-// Shape returns the shape of a section of that type, nil if there is none of that name.
+// Shape returns the shape of a section, which must have that type; nil if there is none of that name.
 func (t *table) Shape(name string, of Type) ([]int, error) {
 	k, ok := t.index[name]
 	if !ok {
@@ -229,7 +230,7 @@ func (t *table) Shape(name string, of Type) ([]int, error) {
 	return t.list[k].Shape, nil
 }
 
-// Errorf returns an error that begins with the file and the section at fault.
+// Errorf returns an error that begins with the file and the section.
 func (t *table) Errorf(section, format string, args ...any) error {
 	return fmt.Errorf("%s: section %q: %w", t.path, section, fmt.Errorf(format, args...))
 }

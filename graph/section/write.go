@@ -34,7 +34,7 @@ func Encode(w io.Writer, kind string, sections []Section) error {
 	return err
 }
 
-// payloads writes what follows the head, which ends at byte end, and returns the checksums.
+// payloads writes the payloads after the head, which ends at byte end, and returns their checksums.
 func payloads(w io.Writer, sections []Section, offset []int64, end int64) (sum []uint32, err error) {
 	var zero [align]byte
 	sum = make([]uint32, len(sections))
@@ -50,13 +50,14 @@ func payloads(w io.Writer, sections []Section, offset []int64, end int64) (sum [
 	return sum, nil
 }
 
-// Write writes the section file path: to a temporary file next to it, synced and renamed, so that
-// path has either what it had before or all of the new file. Only the owner may read it (mode
-// 0600). It returns what Arrays.Digest will give.
+// Write writes the section file path: to a temporary file next to it, synced and renamed, so that path has either its
+// old content or all of the new file. Only the owner may read it (mode 0600). It returns the same digest as
+// Arrays.Digest.
 func Write(path, kind string, sections []Section) (digest [32]byte, err error) {
 	return writeOn(disk.OS{}, path, kind, sections)
 }
 
+// writeOn is Write on a given file system, which tests interrupt.
 func writeOn(on disk.FS, path, kind string, sections []Section) (digest [32]byte, err error) {
 	err = disk.Replace(on, path, 0o600, func(f disk.File) error {
 		b, offset, err := encodeHead(kind, sections, make([]uint32, len(sections)))
@@ -74,7 +75,7 @@ func writeOn(on disk.FS, path, kind string, sections []Section) (digest [32]byte
 		if err := w.Flush(); err != nil {
 			return err
 		}
-		// The head has the checksums in it, which are known only now.
+		// The head includes the checksums, which are known only now.
 		if b, _, err = encodeHead(kind, sections, sum); err != nil {
 			return err
 		}

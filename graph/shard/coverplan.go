@@ -121,6 +121,7 @@ type coverReader struct {
 	err     error
 }
 
+// uvarint reads a number, or returns 0 after a fault.
 func (r *coverReader) uvarint() uint64 {
 	v, n := binary.Uvarint(r.b)
 	if r.err != nil {
@@ -144,6 +145,7 @@ func (r *coverReader) gaps(list []int32, n uint64) []int32 {
 	return append(list, more...)
 }
 
+// weights reads the rest of the message as the finite weights, 0 or more, of n terms.
 func (r *coverReader) weights(n int) []float32 {
 	w := []float32{}
 	if r.err == nil && len(r.b) != 4*n {

@@ -83,6 +83,7 @@ func publish(tmp, dir string) error {
 	return disk.OS{}.SyncDir(filepath.Dir(dir))
 }
 
+// fill writes all parts and the manifest into dir.
 func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	m := Describe(shards, meta)
 	for p, s := range shards {
@@ -135,6 +136,7 @@ func ReadShard(path string) (*Shard, io.Closer, error) {
 	return m.open(path)
 }
 
+// open maps one part into memory and checks it against the manifest.
 func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
 	f, err := section.Open(path, kind)
 	if err != nil {

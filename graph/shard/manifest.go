@@ -63,6 +63,7 @@ func Describe(shards []*Shard, meta Meta) *Manifest {
 	return m
 }
 
+// describe returns the shard's line in a manifest, without the digest of its file.
 func (s *Shard) describe() Part {
 	p := Part{Owned: s.Owned, Edges: s.Adj.NumEdges(), Halo: make([]int, s.Parts)}
 	if x := s.X.Sparse; x != nil {

@@ -65,6 +65,7 @@ type merger struct {
 	row     [][]int32   // [part] row of each of its rows of edge columns in the merged table
 }
 
+// newMerger numbers the sources of the merged shard: own nodes by global ID, then the halo of each other worker.
 func newMerger(parts []*Shard, workers, rank int) *merger {
 	m := &merger{parts: parts, workers: workers, rank: rank, halo: make([][]partRow, workers)}
 	of := make(map[int64]int32) // source of the merged shard by global ID
@@ -109,6 +110,7 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 
 func (m *merger) global(at partRow) int64 { return m.parts[at.part].Global[at.row] }
 
+// sort sorts rows by the global IDs of their nodes.
 func (m *merger) sort(list []partRow) {
 	slices.SortFunc(list, func(a, b partRow) int {
 		if x, y := m.global(a), m.global(b); x != y {

@@ -78,6 +78,7 @@ type connecting struct {
 	swap  func(what string, out [][]byte, limit int) ([][]byte, error)
 }
 
+// blame returns err as the fault of member q.
 func (c connecting) blame(q int, err error) error {
 	return &comm.PeerError{Rank: q, Name: c.names[q], Op: "connect", Err: err}
 }

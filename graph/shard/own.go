@@ -22,6 +22,7 @@ func WriteOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, er
 	return m, err
 }
 
+// fillOwn writes this site's part and the manifest of all parts, once the digests of all are known.
 func fillOwn(dir string, s *Shard, meta Meta, gather func([]byte) ([][]byte, error)) (*Manifest, error) {
 	h := sha256.New()
 	if err := section.Encode(h, kind, s.sections()); err != nil {

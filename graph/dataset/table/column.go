@@ -43,17 +43,17 @@ const MaxWidth = 1 << 16
 type Column struct {
 	Name string     `json:"name"`
 	Kind ColumnKind `json:"kind"`
-	Mean float64    `json:"mean,omitempty"` // of dates: in years since 2000; of ages: in years
+	Mean float64    `json:"mean,omitempty"` // dates: in years since 2000; ages: in years
 	// standard deviation over the table (population), 1 for a constant column
 	Std        float64  `json:"std,omitempty"`
 	Missing    bool     `json:"missing,omitempty"`     // numbers were missing: an indicator column follows
 	Values     []string `json:"values,omitempty"`      // ascending
-	MonthFirst bool     `json:"month_first,omitempty"` // of dates: 03/04/2024 is in March
-	DayFirst   bool     `json:"-"`                     // of dates: the user puts it in April
-	Clock      bool     `json:"clock,omitempty"`       // of dates: some have an hour
-	Until      string   `json:"until,omitempty"`       // of ages: a date, year first
-	Width      int      `json:"width,omitempty"`       // of texts: columns
-	Seed       uint64   `json:"seed,omitempty"`        // of texts: of the hash of words
+	MonthFirst bool     `json:"month_first,omitempty"` // dates: 03/04/2024 is in March
+	DayFirst   bool     `json:"-"`                     // dates: 03/04/2024 is in April, since the user chose so
+	Clock      bool     `json:"clock,omitempty"`       // dates: some have an hour
+	Until      string   `json:"until,omitempty"`       // ages: a date, year first
+	Width      int      `json:"width,omitempty"`       // texts: number of columns
+	Seed       uint64   `json:"seed,omitempty"`        // texts: seed of the hash of words
 }
 
 // Features returns the number of feature columns.
@@ -78,7 +78,7 @@ func (c *Column) Features() int {
 	return n
 }
 
-// Valid refuses what Stats.Column could not have returned.
+// Valid returns an error if Stats.Column could not have returned c.
 func (c *Column) Valid() error {
 	switch c.Kind {
 	case Numeric, Date, Age:
@@ -106,8 +106,8 @@ func (c *Column) Valid() error {
 	return nil
 }
 
-// missing are the texts that mean that there is no value, in any case and with blanks around: what pandas, R, SQL,
-// Excel, SAS and Weka write. docs/reference/graph-formats.md lists them; Format.Missing adds to them.
+// missing are the texts that mean that there is no value, ignoring case and surrounding blanks. pandas, R, SQL, Excel,
+// SAS and Weka write them. docs/reference/graph-formats.md lists them; Format.Missing adds to them.
 var missing = strings.Split(
 	`na|n/a|n.a.|nan|-nan|null|(null)|nil|none|nat|<na>|#na|#n/a|#n/a n/a|#null!|#div/0!|#value!|`+
 		`1.#qnan|-1.#ind|\n|.|?`, "|")
@@ -118,9 +118,9 @@ func Missing(cell string) bool {
 	return cell == "" || len(cell) <= len("#n/a n/a") && slices.Contains(missing, strings.ToLower(cell))
 }
 
-// Encode gives the features of a cell that are not 0, by their places among the column's, in
-// ascending order. known is false for a category that is none of Values. A cell that cannot be
-// encoded is an error, which names no place.
+// Encode calls put with the features of a cell that are not 0, by their indices in the column's features, ascending.
+// known is false for a category outside of Values. A cell that cannot be encoded is an error, which does not name the
+// cell's position.
 func (c *Column) Encode(t *Table, cell string, put func(at int, v float64)) (known bool, err error) {
 	switch c.Kind {
 	case Categorical:
@@ -177,7 +177,7 @@ func (c *Column) Encode(t *Table, cell string, put func(at int, v float64)) (kno
 	return true, nil
 }
 
-// standardised returns the number in a cell by the column's mean and deviation.
+// standardised returns the number in a cell, standardised by the column's mean and deviation.
 func (c *Column) standardised(t *Table, cell string) (float64, error) {
 	v, ok := t.Number(cell)
 	z := (v - c.Mean) / c.Std
@@ -201,7 +201,7 @@ func (c *Column) years(d Moment) float64 {
 	if c.Kind != Age {
 		return d.Years()
 	}
-	until, _ := ParseDate(c.Until, false) // Valid has seen it
+	until, _ := ParseDate(c.Until, false) // Valid has checked it
 	return until.Years() - d.Years()
 }
 

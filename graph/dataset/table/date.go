@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Moment is the point of time in a cell.
+// Moment is a cell's point in time.
 type Moment struct {
 	at    time.Time // UTC
 	Clock bool      // not midnight
@@ -23,7 +23,7 @@ func (m Moment) Years() float64 {
 	return (float64(m.at.Unix()-epoch.Unix()) + float64(m.at.Nanosecond())/1e9) / 86400 / yearDays
 }
 
-// cycles returns the moment's places in the year, the week and the day, each in [0, 1).
+// cycles returns the moment's positions in the year, the week and the day, each in [0, 1).
 func (m Moment) cycles() [3]float64 {
 	seconds := float64(m.at.Hour()*3600+m.at.Minute()*60+m.at.Second()) / 86400
 	week := (float64((m.at.Weekday()+6)%7) + seconds) / 7 // from Monday
@@ -31,10 +31,10 @@ func (m Moment) cycles() [3]float64 {
 	return [3]float64{year, week, seconds}
 }
 
-// ParseDate reads a date, year first or last (2024-03-31, 2024/03/31, 31.03.2024, 31/03/2024,
-// monthFirst: 03/31/2024) or with an English month (31 Mar 2024, 31-Mar-2024, March 31, 2024), and
-// what may follow: an hour (12:30, 12:30:15.5, 1:30 PM), and its offset (Z, +01:00), 0 without.
-// Eight digits are a date, too: 20240331. Years are 1 to 9999, in four digits.
+// ParseDate reads a date, year first or last (2024-03-31, 2024/03/31, 31.03.2024, 31/03/2024, monthFirst: 03/31/2024)
+// or with an English month (31 Mar 2024, 31-Mar-2024, March 31, 2024). An hour (12:30, 12:30:15.5, 1:30 PM) and its
+// offset (Z, +01:00; default 0) may follow. Eight digits are a date, too: 20240331. Years are 1 to 9999, in four
+// digits.
 func ParseDate(cell string, monthFirst bool) (m Moment, ok bool) {
 	cell = strings.TrimSpace(cell)
 	if len(cell) < 8 || len(cell) > 40 {
@@ -61,7 +61,7 @@ func ParseDate(cell string, monthFirst bool) (m Moment, ok bool) {
 	return m, true
 }
 
-// dateFields returns the three parts of the date that a cell begins with, and what follows them.
+// dateFields returns the three parts of the date at the start of a cell, and the rest.
 func dateFields(cell string) (fields [3]string, rest string) {
 	if digits(cell) == 8 && (len(cell) == 8 || cell[8] == 'T' || cell[8] == ' ') {
 		return [3]string{cell[:4], cell[4:6], cell[6:8]}, cell[8:]
@@ -110,7 +110,7 @@ func letters(s string) int {
 	return n
 }
 
-// inOrder finds out which part is the year, which the month, which the day.
+// inOrder decides which part is the year, the month and the day.
 func inOrder(f [3]string, monthFirst bool) (year, month, day int, ok bool) {
 	named := func(s string) (int, bool) {
 		for k := time.January; k <= time.December; k++ {
@@ -124,7 +124,7 @@ func inOrder(f [3]string, monthFirst bool) (year, month, day int, ok bool) {
 		v, err := strconv.Atoi(s)
 		return v, err == nil && len(s) <= most && v > 0
 	}
-	place := [3]int{2, 1, 0} // of year, month, day
+	place := [3]int{2, 1, 0} // indices of year, month, day
 	_, first := named(f[0])
 	switch {
 	case len(f[0]) == 4 && !first:

@@ -20,18 +20,18 @@ const factsFile = "import.json"
 type Facts struct {
 	Tables      []TableFacts    `json:"tables"`
 	Columns     []ColumnFacts   `json:"columns"`         // in the order of the table of nodes
-	Types       []TypeFacts     `json:"types,omitempty"` // of nodes, if there are several tables
+	Types       []TypeFacts     `json:"types,omitempty"` // by type of nodes, if there are several tables
 	Nodes       int             `json:"nodes"`
 	Label       string          `json:"label,omitempty"`   // column
-	Classes     []NodeCount     `json:"classes,omitempty"` // nodes of each
-	Target      *NumberFacts    `json:"target,omitempty"`  // of a numeric label; nil = labels are classes
+	Classes     []NodeCount     `json:"classes,omitempty"` // nodes of each class
+	Target      *NumberFacts    `json:"target,omitempty"`  // facts of a numeric label (nil = labels are classes)
 	Unlabelled  int             `json:"unlabelled"`
-	Sites       []NodeCount     `json:"sites,omitempty"` // nodes of each
+	Sites       []NodeCount     `json:"sites,omitempty"` // nodes of each site
 	Edges       EdgeFacts       `json:"edges"`
-	Relations   []RelationFacts `json:"relations,omitempty"` // of several tables of edges
+	Relations   []RelationFacts `json:"relations,omitempty"` // by relation, if there are several tables of edges
 	EdgeColumns []ColumnFacts   `json:"edge_columns,omitempty"`
 	Isolated    int             `json:"isolated"` // nodes without an edge
-	// of the edges between labelled nodes: fraction inside a class; nil = none
+	// fraction of the edges between labelled nodes that join one class (nil = none)
 	Homophily *float64 `json:"homophily,omitempty"`
 	Chance    *float64 `json:"homophily_by_chance,omitempty"` // the same if edges joined their ends at random
 	Warnings  []string `json:"warnings,omitempty"`
@@ -39,36 +39,36 @@ type Facts struct {
 	spelled []string // warnings of values that are written in several ways
 }
 
-// TableFacts is a file that was read.
+// TableFacts describes a file that was read.
 type TableFacts struct {
 	File      string   `json:"file"` // without its directory
-	Rows      int      `json:"rows"` // without those that were skipped
+	Rows      int      `json:"rows"` // without skipped rows
 	Skipped   int      `json:"skipped"`
-	Reasons   []string `json:"reasons,omitempty"`   // of the rows that were skipped, counted
-	Encoding  string   `json:"encoding,omitempty"`  // of a text: its character set
-	Delimiter string   `json:"delimiter,omitempty"` // of a text
+	Reasons   []string `json:"reasons,omitempty"`   // reasons of the skipped rows, with counts
+	Encoding  string   `json:"encoding,omitempty"`  // character set of a text
+	Delimiter string   `json:"delimiter,omitempty"` // of a text file
 }
 
 // ColumnFacts is what a column became.
 type ColumnFacts struct {
 	Name     string `json:"name"`
-	Kind     string `json:"kind"`              // as in the encoding; "dropped": no feature
-	Features int    `json:"features"`          // columns
-	Values   int    `json:"values,omitempty"`  // of a category: the values with a feature each
-	Missing  int    `json:"missing"`           // cells
-	Why      string `json:"why,omitempty"`     // it is dropped, or how it was read
+	Kind     string `json:"kind"`              // kind in the encoding; "dropped" means no feature
+	Features int    `json:"features"`          // number of feature columns
+	Values   int    `json:"values,omitempty"`  // category: number of values with a feature each
+	Missing  int    `json:"missing"`           // number of missing cells
+	Why      string `json:"why,omitempty"`     // why it is dropped, or how it was read
 	Hint     string `json:"hint,omitempty"`    // what the user could do about it
-	Unknown  int    `json:"unknown,omitempty"` // cells with a category without a feature
-	Example  string `json:"example,omitempty"` // of these
+	Unknown  int    `json:"unknown,omitempty"` // number of cells with a category without a feature
+	Example  string `json:"example,omitempty"` // one of these cells
 }
 
 // NumberFacts describe a numeric label.
 type NumberFacts struct {
-	Nodes     int     `json:"nodes"` // that have one
+	Nodes     int     `json:"nodes"` // number of nodes with a number
 	Least     float64 `json:"least"`
 	Most      float64 `json:"most"`
 	Mean      float64 `json:"mean"`
-	Deviation float64 `json:"deviation"` // of the nodes, not of a sample of them
+	Deviation float64 `json:"deviation"` // deviation of the nodes, not estimated from a sample
 }
 
 // Dropped is the kind of a column without features.
@@ -94,16 +94,16 @@ type NodeCount struct {
 	Nodes int    `json:"nodes"`
 }
 
-// EdgeFacts are what became of the listed edges.
+// EdgeFacts describes what the listed edges became.
 type EdgeFacts struct {
 	Listed   int    `json:"listed"`
 	Loops    int    `json:"loops"`              // from a node to itself, which are dropped
 	Repeated int    `json:"repeated"`           // listed again in the same direction
 	Mutual   int    `json:"mutual"`             // pairs of nodes with edges in both directions
-	Merge    string `json:"merge"`              // what the weight of an edge is that is listed more than once
+	Merge    string `json:"merge"`              // weight of repeated edges: sum, count, max, mean or last
 	Kept     int    `json:"kept"`               // undirected, unless messages go one way
 	Directed string `json:"directed,omitempty"` // way of the messages: in, out or both
-	Cross    int    `json:"cross"`              // to nodes of other sites
+	Cross    int    `json:"cross"`              // edges to nodes of other sites
 	Relation string `json:"relation,omitempty"`
 }
 
@@ -152,6 +152,7 @@ func (f *Facts) AddGraph(g *graph.Graph, src, dst []int32) error {
 	return nil
 }
 
+// addLabels counts the nodes of each class, or describes numeric labels.
 func (f *Facts) addLabels(l graph.Labels) {
 	if l.Classes == 0 {
 		return
@@ -193,6 +194,7 @@ func (f *Facts) addNumbers(l graph.Labels) {
 	f.Target = n
 }
 
+// labelled reports whether node i has a label; with several classes it has one if any class is set.
 func labelled(l graph.Labels, i int) bool {
 	if !l.Multi() {
 		return l.Has(i)

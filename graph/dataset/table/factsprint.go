@@ -9,7 +9,7 @@ import (
 // mostShown is how many columns, classes or sites are printed.
 const mostShown = 40
 
-// Print writes the facts for people, each line with two blanks before it.
+// Print writes the facts for people; each line is indented by two blanks.
 func (f *Facts) Print(w io.Writer) {
 	for _, t := range f.Tables {
 		text := plural(t.Rows, "row")
@@ -63,14 +63,14 @@ func (f *Facts) Print(w io.Writer) {
 	}
 }
 
-// PrintReasons writes why rows were skipped, the first ones of many.
+// PrintReasons writes why rows were skipped, at most the first few reasons.
 func (t TableFacts) PrintReasons(w io.Writer) {
 	for _, why := range t.Reasons[:min(mostShown, len(t.Reasons))] {
 		fmt.Fprintf(w, "    skipped: %s\n", why)
 	}
 }
 
-// printColumns writes what columns became, of many the first ones.
+// printColumns writes what columns became, at most the first few columns.
 func printColumns(w io.Writer, what string, list []ColumnFacts) {
 	width, shown := 0, list[:min(mostShown, len(list))]
 	for _, c := range shown {
@@ -110,7 +110,7 @@ func (f *Facts) printEdges(w io.Writer) {
 	text += "; " + plural(f.Isolated, "isolated node")
 	if f.Homophily != nil {
 		text += fmt.Sprintf("; homophily %.3f", *f.Homophily)
-		if f.Chance != nil { // facts of an older version have none
+		if f.Chance != nil { // facts of an older version lack it
 			text += fmt.Sprintf(" (%.3f by chance)", *f.Chance)
 		}
 	}

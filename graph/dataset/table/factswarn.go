@@ -15,22 +15,22 @@ import (
 
 // Bounds of the warnings.
 const (
-	manyClasses  = 20   // from here on, with few nodes each, they look like a regression target
+	manyClasses  = 20   // from this number of classes on, with few nodes each, they look like a regression target
 	fewEach      = 20   // nodes of a class on average
-	fewNodes     = 10   // of one class
+	fewNodes     = 10   // few nodes of one class
 	leastAvoided = 0.95 // fraction of the majority's errors that a single column avoids
-	leastNodes   = 20   // with a label, for a column to be judged
-	columnBins   = 32   // of a numeric column, with as many nodes each
+	leastNodes   = 20   // labelled nodes that a column needs to be judged
+	columnBins   = 32   // bins of a numeric column, with equally many nodes
 )
 
-// Warn adds warnings of what looks like a mistake. Class is what all sites have of each class.
+// Warn adds warnings of likely mistakes. class is each class's number of nodes over all sites.
 func (f *Facts) Warn() {
 	n := 0
 	for _, c := range f.Classes {
 		n += c.Nodes
 	}
 	switch k := len(f.Classes); {
-	case n == 0: // labels are elsewhere, as at a site without the type of nodes that has them
+	case n == 0: // labels are elsewhere: this site lacks the labelled type of nodes
 	case k >= manyClasses && n < fewEach*k:
 		f.warn("column %s has %d classes for %d nodes: it looks like a regression target "+
 			"(option regression predicts it as a number)", f.Label, k, n)
@@ -80,11 +80,11 @@ func (f *Facts) Warn() {
 	}
 }
 
-// mostCells bounds the features that Warnings looks at column by column.
+// mostCells bounds the features that Warnings checks column by column.
 const mostCells = 10_000_000
 
-// Warnings returns what looks like a mistake in the data set or partition at path: what was found when its tables were
-// read, else what its arrays g show for that task. g may be nil.
+// Warnings returns likely mistakes in the data set or partition at path: those found when its tables were read, else
+// those that its arrays g show for that task. g may be nil.
 func Warnings(path string, g *graph.Graph, task string) ([]string, error) {
 	if filepath.Base(path) == "graph.npz" {
 		path = filepath.Dir(path)
@@ -128,7 +128,7 @@ func Warnings(path string, g *graph.Graph, task string) ([]string, error) {
 	return f.Warnings, nil
 }
 
-// checkOneHot warns if a node may have several classes and each has one.
+// checkOneHot warns if a node may have several classes but each node has one.
 func (f *Facts) checkOneHot(l graph.Labels) {
 	for i := range f.Nodes {
 		sum := 0
@@ -176,13 +176,13 @@ func (f *Facts) checkNumbers(l graph.Labels, task string) {
 	}
 }
 
-// unknownClasses are names of classes, in lower case, that look like labels that are not known.
+// unknownClasses are names of classes, in lower case, that look like unknown labels.
 var unknownClasses = strings.Split("unknown|unk|unkn|not known|missing|undefined|unspecified|not specified|"+
 	"not available|not applicable|unlabeled|unlabelled|empty|-|--|??|unbekannt|k.a.|k. "+
 	"a.|keine angabe|fehlt|inconnu|desconocido", "|")
 
-// AddSpelled has Warn name values of a column that are written in several ways, as Unite writes them, and values
-// here that all sites together write in another way.
+// AddSpelled makes Warn report values of a column with several spellings, as Unite writes them, and values here whose
+// spelling differs from the one of all sites.
 func (f *Facts) AddSpelled(column string, several, here, all []string) {
 	spelled := NewSpellings(all)
 	for _, text := range here {
@@ -215,10 +215,9 @@ func (f *Facts) warn(format string, args ...any) {
 	f.Warnings = append(f.Warnings, fmt.Sprintf(format, args...))
 }
 
-// CheckDisguise warns of single columns that predict the label: their features avoid nearly all
-// errors that always the most frequent class makes. A numeric column is judged by one threshold and
-// by bins with as many nodes each, a categorical one by its categories, a text by its best word. It takes time linear
-// in the features.
+// CheckDisguise warns of single columns that predict the label: their features avoid nearly all errors of always
+// choosing the most frequent class. A numeric column is judged by one threshold and by bins with equally many nodes, a
+// categorical one by its categories, a text by its best word. It takes time linear in the features.
 func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 	if l.Multi() || l.Class == nil || l.Classes < 2 {
 		return
@@ -249,7 +248,7 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 			}
 		case "categorical":
 			if c.Values*5 > n {
-				break // with that number of categories it fits any label
+				break // with this number of categories it fits any label
 			}
 			wrong = j.categories(values, first, c.Features)
 		}
@@ -263,13 +262,13 @@ func (f *Facts) CheckDisguise(x graph.Features, l graph.Labels) {
 	}
 }
 
-// labelJudge counts the errors of a single column that predicts the label.
+// labelJudge counts the errors of single columns that predict the label.
 type labelJudge struct {
 	class             []int32
 	classes, labelled int
 }
 
-// featureColumns gives the features column by column.
+// featureColumns returns the features column by column.
 type featureColumns struct {
 	dense   mat.Dense
 	columns *mat.Sparse // the transpose of sparse features (nil = dense)
@@ -318,7 +317,8 @@ func (j labelJudge) categories(values *featureColumns, first, width int) (wrong 
 	return wrong + errorsOf(without)
 }
 
-// word returns the errors of a class for each of the nodes with a word, with its opposite and without them.
+// word returns the errors of choosing a class for each of three groups: the nodes with a word, with its opposite and
+// without both.
 func (j labelJudge) word(x []float32) (wrong int) {
 	count := make([]int, 3*j.classes)
 	for i, v := range x {
@@ -332,7 +332,7 @@ func (j labelJudge) word(x []float32) (wrong int) {
 	return wrong
 }
 
-// errorsOf returns how many nodes of a group are not of its most frequent class.
+// errorsOf returns how many nodes of a group do not have its most frequent class.
 func errorsOf(count []int) (wrong int) {
 	for _, n := range count {
 		wrong += n
@@ -340,8 +340,8 @@ func errorsOf(count []int) (wrong int) {
 	return wrong - slices.Max(count)
 }
 
-// numbers returns the errors of the better of two rules: one class below a threshold and one above,
-// or a class for each bin.
+// numbers returns the errors of the better of two rules: one class below a threshold and one above it, or a class for
+// each bin.
 func (j labelJudge) numbers(x []float32) int {
 	order := make([]int32, 0, j.labelled)
 	for i, c := range j.class {
@@ -355,7 +355,7 @@ func (j labelJudge) numbers(x []float32) int {
 
 func (j labelJudge) threshold(x []float32, order []int32) int {
 	n := len(order)
-	right := make([]int, n+1) // nodes from k on that have the most frequent class of these
+	right := make([]int, n+1) // nodes from k on that have the most frequent class among these
 	count, most := make([]int, j.classes), 0
 	for k := n - 1; k >= 0; k-- {
 		c := j.class[order[k]]

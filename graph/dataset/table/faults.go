@@ -14,9 +14,9 @@ import (
 
 // RowFault is a fault of one row.
 type RowFault struct {
-	Path, Unit string // the file, and what Line counts
+	Path, Unit string // the file, and the unit of Line
 	Line       int
-	Column     string // "": of no single column
+	Column     string // "" = no single column
 	Text       string
 }
 
@@ -32,13 +32,13 @@ func (e *RowFault) Error() string {
 // mostFaults is how many rows at fault an error names.
 const mostFaults = 20
 
-// Faults collects the rows at fault of one or more tables. These are left out wherever
-// their table is read with it, so that what is read does not depend on them.
+// Faults collects the rows at fault of one or more tables. Reads of the table with these Faults omit the rows, so that
+// results do not depend on them.
 type Faults struct {
-	Skip bool // the rows are left out for good; otherwise Err names the first 20
+	Skip bool // the rows are omitted for good; otherwise Err names the first 20
 
 	list  []*RowFault
-	cells [][]string                // of each
+	cells [][]string                // cells of each fault
 	known map[string]map[int]string // by path and line
 }
 
@@ -51,7 +51,7 @@ func (f *Faults) has(path string, line int) bool {
 	return ok
 }
 
-// add takes the fault of a row. An error is the end: there are as many as an error names.
+// add records a row's fault. It returns an error when there are as many faults as an error names.
 func (f *Faults) add(e *RowFault, cells []string) error {
 	if f.known == nil {
 		f.known = map[string]map[int]string{}
@@ -89,8 +89,8 @@ func (f *Faults) Err() error {
 	return errors.Join(all...)
 }
 
-// Again calls read until it adds no row to the faults: statistics of columns, and edges of nodes, are then without the
-// rows that are skipped. Faults that are not skipped are its error.
+// Again calls read until it adds no row to the faults: then neither the statistics of columns nor the nodes' edges
+// include skipped rows. It returns the faults as an error if they are not skipped.
 func (format *Format) Again(read func() error) error {
 	if format.Faults == nil {
 		format.Faults = &Faults{}
@@ -124,7 +124,7 @@ func (f *Faults) sorted() []*RowFault {
 	return list
 }
 
-// Count returns how many rows of a table are at fault; path "": of all.
+// Count returns how many rows of a table are at fault, or of all tables if path is "".
 func (f *Faults) Count(path string) int {
 	if f == nil {
 		return 0
@@ -135,10 +135,10 @@ func (f *Faults) Count(path string) int {
 	return len(f.known[path])
 }
 
-// values are what differs among the texts of faults with one reason.
+// values matches the parts that differ among the texts of faults with one reason.
 var values = regexp.MustCompile(`"(\\.|[^"\\])*"|\b(line|row) \d+`)
 
-// Reasons counts the rows of a table that are at fault by reason, the most frequent first, each as "N × REASON".
+// Reasons counts a table's rows at fault by reason, the most frequent first, each as "N × REASON".
 func (f *Faults) Reasons(path string) (list []string) {
 	if f == nil {
 		return nil
@@ -164,7 +164,7 @@ func (f *Faults) Reasons(path string) (list []string) {
 	return list
 }
 
-// Write writes the rows that were left out: file, line, column and fault, then the row's cells.
+// Write writes the omitted rows: file, line, column and fault, then the row's cells.
 func (f *Faults) Write(w io.Writer) error {
 	c := csv.NewWriter(w)
 	if err := c.Write([]string{"file", "line", "column", "fault", "row"}); err != nil {
@@ -180,5 +180,5 @@ func (f *Faults) Write(w io.Writer) error {
 	return c.Error()
 }
 
-// Told is true if the error of Err names rows of a table.
+// Told reports whether the error of Err names rows of a table.
 func (f *Faults) Told(path string) bool { return f != nil && !f.Skip && f.Count(path) > 0 }

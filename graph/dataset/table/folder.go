@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Files returns the files of a table in their order: path itself or, where that is a directory as Spark and Hadoop
-// write tables, the files in it by name, without those whose names begin with _ or a dot.
+// Files returns the files of a table in order. It is path itself or, if that is a directory as Spark and Hadoop write
+// tables, its files by name, except those whose names begin with _ or a dot.
 func Files(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -45,19 +45,19 @@ func Files(path string) ([]string, error) {
 type folder struct {
 	whole  *Table
 	rest   []string
-	now    *Table // open
-	row    int    // that was read last, from 1, over all files
-	begins []int  // row before the first one of each file that was opened
+	now    *Table // the open file
+	row    int    // row that was read last, from 1, over all files
+	begins []int  // row before the first one of each opened file
 	names  []string
 
-	// The first row of now, which was read to see whether there is one.
+	// The first row of now has been read already, to see whether there is one.
 	ahead bool
 	cells []string
 	err   error
 }
 
-// openFolder opens the files of the table at path, each a table of the same columns, as one. Its rows are counted from
-// 1 over all of them. Spark writes a file without rows for an empty partition; such a file has no say in the columns.
+// openFolder opens the files of the table at path, which have the same columns, as one table. Its rows are counted from
+// 1 over all files. Spark writes a file without rows for an empty partition; such a file does not affect the columns.
 func openFolder(path string, files []string, format Format) (*Table, error) {
 	w := &Table{Packed: &Packed{Path: path, Plain: path}, Unit: "row", format: format}
 	f := &folder{whole: w, rest: files}
@@ -78,7 +78,7 @@ func (f *folder) Close() error {
 	return f.now.Close()
 }
 
-// next opens the next file that has rows, or the last that names columns; without any left the error is io.EOF.
+// next opens the next file that has rows, or the last one that names columns; if none is left, the error is io.EOF.
 func (f *folder) next() error {
 	for len(f.rest) > 0 {
 		t, err := openFile(f.rest[0], f.whole.format)
@@ -135,6 +135,6 @@ func (f *folder) read() (cells []string, row int, err error) {
 
 // at names the file that a row is in.
 func (f *folder) at(row int) string {
-	k, _ := slices.BinarySearch(f.begins, row) // the first file that begins at the row or behind it
+	k, _ := slices.BinarySearch(f.begins, row) // the first file that begins at or after the row
 	return fmt.Sprintf(" (row %d of %s)", row-f.begins[k-1], f.names[k-1])
 }

@@ -14,18 +14,18 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// Format is how a file writes its cells. The zero value finds out. With Parquet files, which describe
-// themselves, only Watch and Faults are used.
+// Format is how a file writes its cells. The zero value detects it. Parquet files describe themselves: they use only
+// Watch and Faults.
 type Format struct {
-	Delimiter    string   // between cells: one character or "tab"; "": the one of , ; tab | that the first line has
+	Delimiter    string   // between cells: one character or "tab"; "" = the one of , ; tab | in the first line
 	Charset      string   // utf-8, latin1, windows-1252 or utf-16; "" or "auto": detected
 	DecimalComma bool     // 1.234,5 is a number, and 1,234.5 is not
-	Missing      []string // texts that mean that there is no value, in any case: more than Missing knows
+	Missing      []string // further texts, besides Missing's, that mean that there is no value, in any case
 	NoHeader     bool     // the first line of a text is a row; columns are numbered from 1
-	Edges        bool     // of a file with nodes and edges: the edges
+	Edges        bool     // edges of a file with nodes and edges
 
-	Watch  func(bytes int64) error // called as each mebibyte has been read; an error ends the reading
-	Faults *Faults                 // gets the rows at fault; nil = the first one ends the reading
+	Watch  func(bytes int64) error // called after each mebibyte; an error ends the reading
+	Faults *Faults                 // collects the rows at fault (nil = the first one ends the reading)
 }
 
 // Validate reports every field that is out of its bounds, or nil.
@@ -59,18 +59,17 @@ var charsets = map[string]encoding.Encoding{
 	"utf-16be": unicode.UTF16(unicode.BigEndian, unicode.UseBOM),
 }
 
-// evidence is what the bytes of a text say about its character set.
+// evidence is what the bytes of a text reveal about its character set.
 type evidence struct {
 	head          []byte // the first three bytes
 	size          int
-	zeros         [2]int // at even and odd places
-	whole, broken int    // characters of several bytes in UTF-8, and bytes that are none of UTF-8
-	control       bool   // bytes from 80 to 9F, which are control characters in Latin-1 and not in Windows-1252
+	zeros         [2]int // at even and odd offsets
+	whole, broken int    // characters of several bytes in UTF-8, and bytes that are not UTF-8
+	control       bool   // bytes from 80 to 9F: control characters in Latin-1, but not in Windows-1252
 }
 
-// charset names the character set. Text that is no UTF-8 is Latin-1, or Windows-1252 if it has
-// the bytes that only this uses, unless it has more characters of UTF-8 than bytes that are none: then it
-// is UTF-8 with damage, which the reader of its lines reports.
+// charset names the character set. Text that is not UTF-8 is Latin-1, or Windows-1252 if it has bytes that only this
+// uses. If it has more UTF-8 characters than invalid bytes, it is damaged UTF-8, which the reader of its lines reports.
 func (e *evidence) charset() string {
 	switch {
 	case bytes.HasPrefix(e.head, []byte("\xff\xfe")), bytes.HasPrefix(e.head, []byte("\xfe\xff")):
@@ -78,7 +77,7 @@ func (e *evidence) charset() string {
 	case bytes.HasPrefix(e.head, []byte("\xef\xbb\xbf")):
 		return "utf-8"
 	}
-	// In UTF-16 digits, delimiters and ends of lines have a zero before or behind them, whatever the language.
+	// In UTF-16 digits, delimiters and ends of lines have a zero before or after them, in any language.
 	switch few, zeros := e.size/32, e.zeros; {
 	case e.size >= 4 && zeros[1] > few && zeros[0] < zeros[1]/8+1:
 		return "utf-16"
@@ -117,7 +116,7 @@ func detect(r io.Reader) (string, error) {
 	}
 }
 
-// look counts the characters in b and returns what it ends with of a character that goes on.
+// look counts the characters in b and returns the incomplete character at its end.
 func (e *evidence) look(b []byte, last bool) (rest []byte) {
 	for len(b) > 0 {
 		if b[0] < utf8.RuneSelf {
@@ -139,7 +138,7 @@ func (e *evidence) look(b []byte, last bool) (rest []byte) {
 	return nil
 }
 
-// decode makes t's bytes UTF-8.
+// decode converts t's bytes to UTF-8.
 func (t *Table) decode() error {
 	name := t.format.Charset
 	if name == "" || name == "auto" {
@@ -160,7 +159,7 @@ func (t *Table) decode() error {
 	return nil
 }
 
-// delimiter returns the one that the first line has, of those that are in use.
+// delimiter returns the usual delimiter that occurs in the first line.
 func (t *Table) delimiter(b *bufio.Reader, usual rune) (rune, error) {
 	comma, err := t.format.comma(usual)
 	if err != nil || t.format.Delimiter != "" || usual != ',' {
@@ -187,7 +186,7 @@ func (t *Table) delimiter(b *bufio.Reader, usual rune) (rune, error) {
 	return comma, nil
 }
 
-// counted calls watch as each mebibyte has been read.
+// counted calls watch after each mebibyte.
 type counted struct {
 	r     io.Reader
 	watch func(bytes int64) error

@@ -10,17 +10,17 @@ import (
 	"strings"
 )
 
-// lists are the suffixes of lists of edges: texts whose columns have numbers, from 1.
+// lists are the suffixes of lists of edges: texts with columns that are numbered from 1.
 var lists = []string{".txt", ".el", ".wel", ".edges", ".edgelist"}
 
-// IsList reports whether a file of that name is a list of edges.
+// IsList reports whether the file's name is one of a list of edges.
 func IsList(path string) bool {
 	return slices.Contains(lists, filepath.Ext(strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), ".zst")))
 }
 
-// openList opens a text with an edge a line, as SNAP, KONECT and networkx write it: cells between
-// tabs, if there are any, or else between blanks and commas. Lines that begin with # or % are
-// comments. The first two columns are also called source and target. The first line may name the columns.
+// openList opens a text with an edge a line, as SNAP, KONECT and networkx write it. Cells are separated by tabs, if
+// there are any, or else by blanks and commas. Lines that begin with # or % are comments. The first two columns are
+// also called source and target. The first line may name the columns.
 func (t *Table) openList() error {
 	if err := t.decode(); err != nil {
 		return err

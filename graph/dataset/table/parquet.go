@@ -19,14 +19,13 @@ import (
 	"github.com/parquet-go/parquet-go/format"
 )
 
-// parquetColumn is a column of the file: one of the table, or several if it has lists of
-// numbers.
+// parquetColumn is a column of the file: one column of the table, or several if it has lists of numbers.
 type parquetColumn struct {
 	name  string
-	first int // of the table's columns
+	first int // first column of the table
 	width int
 	list  bool
-	texts bool                       // a list that becomes one cell, its values separated by ;
+	texts bool                       // a list of texts becomes one cell, separated by ;
 	text  func(parquet.Value) string // nil = the values are not read
 }
 
@@ -35,20 +34,20 @@ type parquetRows struct {
 	t       *Table
 	rows    parquet.RowReader
 	columns []parquetColumn
-	halves  []bool  // columns of values that are floats of 16 bits, which the library does not tell
-	counter []int64 // start and step of pandas' index if it is no column; nil = there is none
+	halves  []bool  // columns of 16-bit floats, which the library does not report
+	counter []int64 // start and step of pandas' index if it is not a column; nil = there is none
 	buf     []parquet.Row
 	have    []parquet.Row
 	cells   []string
-	used    []int // values of the present row in each column
+	used    []int // values of the current row in each column
 	line    int
 	rowSize int64 // bytes
 }
 
-// openParquet reads the columns of a Parquet file as text, so that the same rules hold for it as
-// for CSV: null is the empty cell, numbers are written so that they read back to the same value,
-// dates and times in ISO 8601. A list of numbers becomes a column for each place, as many as the
-// longest of the first rows has, a list of texts one cell with ; between them, a group a column for each field.
+// openParquet reads the columns of a Parquet file as text, so that the rules of CSV apply. Null is the empty cell,
+// numbers are written so that they read back to the same value, dates and times in ISO 8601. A list of numbers becomes
+// one column for each index up to the longest list of the first rows. A list of texts becomes one cell with ; between
+// them, a group one column for each field.
 func (t *Table) openParquet(f *os.File) (err error) {
 	defer recovered(&err)
 	info, err := f.Stat()
@@ -94,8 +93,8 @@ func (t *Table) openParquet(f *os.File) (err error) {
 	return nil
 }
 
-// add adds what is below c: a column of one value a row or of one list, or, for a group of values, a column for each
-// of its fields, NAME.FIELD. What is neither becomes one column of empty cells, with the reason in Unread.
+// add adds the columns below c: one column for one value a row or one list, or, for a group of values, one column for
+// each field, NAME.FIELD. Anything else becomes one column of empty cells, with the reason in Unread.
 func (p *parquetRows) add(c *parquet.Column, name string) {
 	leaf := c
 	for inner := c.Columns(); !leaf.Leaf() && len(inner) == 1; inner = leaf.Columns() {
@@ -122,7 +121,7 @@ func (p *parquetRows) add(c *parquet.Column, name string) {
 	}
 }
 
-// leaves returns how many columns of values stand below c, itself if it is one.
+// leaves returns how many columns of values are below c, including itself.
 func leaves(c *parquet.Column) int {
 	if c.Leaf() {
 		return 1
@@ -170,7 +169,7 @@ func (p *parquetRows) fill() error {
 	return nil
 }
 
-// layOut names the table's columns.
+// layOut sets the names of the table's columns.
 func (p *parquetRows) layOut() {
 	for _, row := range p.have {
 		count := make([]int, len(p.columns))
@@ -199,8 +198,7 @@ func (p *parquetRows) layOut() {
 	}
 }
 
-// index finds the column that has the names of the rows according to pandas, or, if they are numbers in
-// steps, adds it.
+// index finds the column with the names of the rows according to pandas or, if they are numbers in steps, adds it.
 func (p *parquetRows) index(text string) {
 	var meta struct {
 		Index []json.RawMessage `json:"index_columns"`
@@ -314,16 +312,16 @@ func cellText(t parquet.Type) (func(parquet.Value) string, error) {
 	return nil, fmt.Errorf("type must be boolean, integer, float, decimal, date, timestamp or string (got %v)", t)
 }
 
-// half returns the value of a float of 16 bits (IEEE 754 binary16).
+// half returns the value of a 16-bit float (IEEE 754 binary16).
 func half(b uint16) float32 {
 	bits := uint32(b>>15)<<31 | uint32(b&(1<<15-1))<<13
 	if b>>10&31 == 31 { // infinite, or no number
 		return math.Float32frombits(bits | 255<<23)
 	}
-	return math.Float32frombits(bits) * 0x1p112 // exact: the exponents differ by that
+	return math.Float32frombits(bits) * 0x1p112 // exact: the factor corrects the exponent
 }
 
-// isoTime writes a point of time in UTC, without the hour if it is midnight.
+// isoTime writes a point in time in UTC, without the hour if it is midnight.
 func isoTime(at time.Time) string {
 	at = at.UTC()
 	if at.Equal(at.Truncate(24 * time.Hour)) {
@@ -381,7 +379,7 @@ func recovered(err *error) {
 	}
 }
 
-// decimal writes a number: a whole one that its floats have exactly, all below most, as an integer is written.
+// decimal writes a number: as an integer if it is whole and its type represents it exactly, as for all below most.
 func decimal(v, most float64, bits int) string {
 	form := byte('g')
 	if math.Abs(v) < most && v == math.Trunc(v) {

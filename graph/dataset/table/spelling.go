@@ -11,13 +11,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// noWidth are characters that nobody sees.
+// noWidth are invisible characters.
 const noWidth = "\u00ad\u200b\u200e\u200f\u2060\ufeff"
 
-// quotes may stand around a text.
+// quotes may enclose a text.
 const quotes = "\"'`´“”„‘’‚«»"
 
-// tidyText returns a text without differences that nobody sees: in Unicode form NFC, without blanks around it and
+// tidyText removes invisible differences from a text: it returns Unicode form NFC without surrounding blanks and
 // characters of no width, and with one blank for any blanks within it.
 func tidyText(text string) string {
 	last := byte(' ')
@@ -42,8 +42,8 @@ func tidyText(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// Key returns what all spellings of one value have in common: texts do not differ by case, width of letters and quotes
-// around them; numbers not by zeros before them and behind their point, by a comma as point or by an exponent.
+// Key returns a text that all spellings of one value share. It ignores case, width of letters and enclosing quotes of
+// texts. For numbers it ignores leading zeros, trailing zeros after the point, a comma as point, and an exponent.
 func Key(text string) string {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	switch {
@@ -89,8 +89,8 @@ func Key(text string) string {
 	return sign + whole
 }
 
-// Whole returns 7 for 7.0, as programs write whole numbers of a column with gaps, also behind the type of a node; of
-// another text the text.
+// Whole returns 7 for 7.0, as programs write whole numbers of a column with gaps, also after the type of a node. It
+// returns any other text unchanged.
 func Whole(name string) string {
 	whole := strings.TrimRight(name, "0")
 	if !strings.HasSuffix(whole, ".") || len(whole) == len(name) {
@@ -104,7 +104,7 @@ func Whole(name string) string {
 	return whole
 }
 
-// Spellings are texts by themselves and by their keys.
+// Spellings are texts, indexed by themselves and by their keys.
 type Spellings map[string]string
 
 // NewSpellings returns the spellings of texts.
@@ -121,7 +121,7 @@ func NewSpellings(texts []string) Spellings {
 	return s
 }
 
-// Find returns the text of s that text is a spelling of, itself before others; text if there is none.
+// Find returns the text of s that has the spelling text, itself before others, or text if there is none.
 func (s Spellings) Find(text string) string {
 	if _, ok := s[text]; ok {
 		return s[text]
@@ -129,7 +129,7 @@ func (s Spellings) Find(text string) string {
 	return cmp.Or(s[Key(text)], text)
 }
 
-// Must returns how a text must be written that is another spelling of one of s, as the end of a clause; else "".
+// Must returns, as a clause, how to write a text that is another spelling of one of s; else "".
 func (s Spellings) Must(text string) string {
 	other := s.Find(text)
 	if other == text {
@@ -149,8 +149,8 @@ func (s Spellings) Must(text string) string {
 	return fmt.Sprintf("written %.40q, with the same %s", other, differ)
 }
 
-// Unite leaves one spelling of each value in count, the most frequent one or one of chosen, and writes all of those
-// that had several.
+// Unite leaves one spelling of each value in count, the most frequent one or one of chosen, and returns all spellings
+// of the values that had several.
 func Unite(count map[string]int, chosen ...string) (several []string) {
 	groups := map[string][]string{}
 	for text := range count {

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Bounds on the values of a categorical column: the most frequent maxValues of the first MaxTracked
-// that occur get a feature column each, all others share "other". A column of more than Usual is
-// ignored unless the user asks for it.
+// Bounds on the values of a categorical column. Among the first MaxTracked different values, the most frequent
+// maxValues get a feature column each; all others share "other". A column with more than Usual values is ignored unless
+// the user asks for it.
 const (
 	maxValues  = 256
 	MaxTracked = 1 << 14
 	Usual      = 50
 )
 
-// tried is after how many texts a column without a date is taken to have none.
+// tried is the number of texts without a date after which a column counts as one without dates.
 const tried = 100
 
 // Moments are the count, mean and sum of squared deviations of numbers (Welford 1962).
@@ -34,31 +34,31 @@ func (m *Moments) add(v float64) {
 	m.M2 += float64(d * (v - m.Mean))
 }
 
-// Stats is what one pass over a column finds out.
+// Stats is the result of one pass over a column.
 type Stats struct {
-	Asked   *Column // what the user asks of it (nil = nothing)
+	Asked   *Column // the user's wish for it (nil = none)
 	Missing int
 	Texts   int    // cells that are neither missing nor numbers
 	Large   int    // numbers that are infinite or above Largest in size
-	Commas  int    // of these: numbers with a decimal comma, where a point is expected
-	Points  int    // of these: numbers with a decimal point, where a comma is expected
-	Words   int    // of these: words, more or less
-	Dressed int    // of these: numbers for people (Dressed)
-	Example string // of these
+	Commas  int    // of the texts: numbers with a decimal comma instead of the expected point
+	Points  int    // of the texts: numbers with a decimal point instead of the expected comma
+	Words   int    // of the texts: words, approximately
+	Dressed int    // of the texts: numbers for people (Dressed)
+	Example string // one of these numbers for people
 	Clock   bool
 	Count   map[string]int
-	apart   Apart    // of a column of edges
-	Spelled []string // values that are written in several ways, as Unite writes them; Column finds them
+	apart   Apart    // for a column of edges
+	Spelled []string // values with several spellings, as Unite writes them; set by Column
 	// Overflow: there are more distinct values than are counted.
 	Overflow bool
 
 	numbers Moments
-	largest struct { // of the numbers in size
-		v, next float64 // and the size of the largest of the others
+	largest struct { // the largest number in size
+		v, next float64 // and the size of the next one
 		in      *Table
 		line    int
 	}
-	dates *[2]Moments // read day first, and month first; nil = there are none
+	dates *[2]Moments // dates read day first, and month first (nil = none)
 
 	// Numbers are not counted value by value until a text shows that they may be categories.
 	counting  bool
@@ -66,8 +66,7 @@ type Stats struct {
 	uncounted int // others
 }
 
-// Again returns the statistics to fill in another pass if this one began to count values too
-// late, else nil.
+// Again returns the statistics to fill in another pass, or nil if this pass counted values from the start.
 func (s *Stats) Again() *Stats {
 	if s.uncounted == 0 || s.Cells() == 0 || s.numeric() {
 		return nil
@@ -75,7 +74,7 @@ func (s *Stats) Again() *Stats {
 	return &Stats{Asked: s.Asked, counting: true}
 }
 
-// numeric reports whether most cells are numbers. Those that are too large do not make texts of the others.
+// numeric reports whether most cells are numbers. Numbers that are too large do not count as texts.
 func (s *Stats) numeric() bool { return s.numbers.N > 9*s.Texts }
 
 // asked returns the kind that the user asks for, or "".
@@ -97,7 +96,7 @@ func (s *Stats) read(monthFirst bool) Moments {
 	return s.dates[0]
 }
 
-// Add takes the cell of a line, which of a table of edges has ends.
+// Add adds a line's cell; in a table of edges, ends are the ends of the edge.
 func (s *Stats) Add(t *Table, cell string, line int, ends ...string) {
 	cell = strings.TrimSpace(t.Cell(cell))
 	empty := Missing(cell)
@@ -151,8 +150,8 @@ func (s *Stats) Add(t *Table, cell string, line int, ends ...string) {
 	}
 }
 
-// count counts a text, and of an edge's text the ends, to find edges without a common node. Beyond
-// MaxTracked texts the column is no category, and none is counted.
+// count counts a text. For an edge's text it also records the ends, to find edges without a common node. If there are
+// more than MaxTracked different texts, the column is no category, and none is counted.
 func (s *Stats) count(cell string, ends []string) {
 	if n, ok := s.Count[cell]; ok || len(s.Count) < MaxTracked {
 		if !ok {
@@ -173,8 +172,8 @@ func (s *Stats) count(cell string, ends []string) {
 	}
 }
 
-// Shared returns the values that at least that many nodes have, ascending, and how many values fewer have. Empty
-// cells are no text and have no bound.
+// Shared returns the values that at least `nodes` nodes have, ascending, and how many values fewer nodes have. Empty
+// cells do not count.
 func (s *Stats) Shared(nodes int) (values []string, rare int) {
 	for v, n := range s.Count {
 		if s.apart != nil {
@@ -190,13 +189,13 @@ func (s *Stats) Shared(nodes int) (values []string, rare int) {
 	return values, rare
 }
 
-// Apart counts for each text edges that have no end in common, so that the many edges of one node count once.
+// Apart counts, for each text, edges that have no end in common, so that the many edges of one node count once.
 type Apart map[string]map[string]bool
 
-// mostApart is up to how many it counts.
+// mostApart is the greatest count.
 const mostApart = 1000
 
-// Add takes an edge with that text.
+// Add adds an edge with that text.
 func (a Apart) Add(text string, ends ...string) {
 	of := a[text]
 	if of == nil {
@@ -214,6 +213,7 @@ func (a Apart) Add(text string, ends ...string) {
 // Count returns how many edges there are.
 func (a Apart) Count(text string) int { return len(a[text]) / 2 }
 
+// addDate counts a text as a date, read day first and read month first.
 func (s *Stats) addDate(cell string) {
 	for k := range 2 {
 		d, ok := ParseDate(cell, k == 1)
@@ -235,8 +235,7 @@ func (s *Stats) addDate(cell string) {
 // Cells returns how many cells have a value.
 func (s *Stats) Cells() int { return s.numbers.N + s.Large + s.Texts }
 
-// Values returns how many different values there are, of those that are counted, and how many of
-// them occur once; missing ones are none.
+// Values returns how many different values were counted, and how many of them occur once. Missing values do not count.
 func (s *Stats) Values() (distinct, once int) {
 	for v, n := range s.Count {
 		if Missing(v) {
@@ -267,7 +266,7 @@ func (s *Stats) Moments(c *Column) Moments {
 	return Moments{}
 }
 
-// LargestFault is an error about the number that is the largest in size; name is the column's.
+// LargestFault is an error about the largest number in size; name is the column's.
 func (s *Stats) LargestFault(name, must, remedy string) error {
 	l := &s.largest
 	return l.in.Fault(l.line, l.in.Find(name), "%s (got %g): %s", must, l.v, remedy)
@@ -281,11 +280,11 @@ func (s *Stats) Outlier() (v float64, line int) {
 	return 0, 0
 }
 
-// Constant reports whether all cells have one number.
+// Constant reports whether all cells have the same number.
 func (s *Stats) Constant() bool { return s.numbers.N > 1 && s.numbers.M2 == 0 && s.Missing == 0 }
 
-// Orders reports whether the dates can be read day first, and month first: whichever reads the
-// most, or the one that the user asks for.
+// Orders reports whether the dates can be read day first, and month first: the order that reads the most, or the user's
+// choice.
 func (s *Stats) Orders() (day, month bool) {
 	if s.Asked != nil && (s.Asked.MonthFirst || s.Asked.DayFirst) {
 		return s.Asked.DayFirst, s.Asked.MonthFirst
@@ -294,8 +293,7 @@ func (s *Stats) Orders() (day, month bool) {
 	return d >= m, m >= d
 }
 
-// MonthFirst reports whether the dates are month first. If they can be either, c decides, which
-// several sites agreed on.
+// MonthFirst reports whether the dates are month first. If both are possible, c decides, on which several sites agreed.
 func (s *Stats) MonthFirst(c *Column) bool {
 	if day, month := s.Orders(); day != month {
 		return month
@@ -325,7 +323,7 @@ func (s *Stats) Column(name string) (c Column, why string) {
 	return c, why
 }
 
-// kind decides what a column is if the user asks for nothing.
+// kind decides what a column is if the user does not.
 func (s *Stats) kind() (ColumnKind, string) {
 	dates := max(s.read(false).N, s.read(true).N)
 	distinct, once := s.Values()
@@ -364,6 +362,5 @@ func Frequent(count map[string]int) []string {
 	return values
 }
 
-// Ambiguous reports whether dates of the column, which can be read day first and month first, are
-// other dates then.
+// Ambiguous reports whether the column's dates can be read day first and month first, with different results.
 func (s *Stats) Ambiguous() bool { return s.read(false).N > 0 && s.read(false) != s.read(true) }

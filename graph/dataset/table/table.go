@@ -29,24 +29,24 @@ type Table struct {
 	Columns []string
 	Unit    string                        // what line counts: "line" or "row"
 	Read    func() ([]string, int, error) // cells in the columns' order and the line; io.EOF at the end
-	Charset string                        // of a text
-	Comma   rune                          // between the cells of a text
+	Charset string                        // character set of a text
+	Comma   rune                          // delimiter of a text
 	Unread  map[string]error              // columns whose cells are empty because their values cannot be read, and why
 
 	format  Format
-	left    []bool         // columns that nobody reads: what is no text becomes an empty cell
+	left    []bool         // columns that are not used: values that are no text become empty cells
 	unnamed bool           // the columns have no names, but numbers from 1
-	parts   *folder        // of a table in several files; nil = it is in one
-	index   int            // column without a name, in which pandas wrote the names of rows; −1: none
-	place   map[string]int // of each column
+	parts   *folder        // of a table in several files (nil = one file)
+	index   int            // unnamed column with pandas' names of rows (−1 = none)
+	place   map[string]int // index of each column, by name
 	first   []string       // line of a list (nil = none)
-	named   bool           // it names the columns
+	named   bool           // first names the columns
 }
 
-// indexName is what the names of rows are called that pandas wrote into a column without a name.
+// indexName is the name of pandas' unnamed column with the names of rows.
 const indexName = "index"
 
-// WayOut is what to do about a file of a format that is not read here.
+// WayOut is what to do about a file in an unsupported format.
 const WayOut = "Python reads other formats: docs/how-to/own-data.md has three lines that write what networkx, " +
 	"scipy or PyTorch Geometric read"
 
@@ -71,6 +71,7 @@ func Open(path string, f Format) (*Table, error) {
 	return t, err
 }
 
+// openFile opens a table in one file.
 func openFile(path string, f Format) (*Table, error) {
 	p, err := Unpack(path)
 	if err != nil {
@@ -105,7 +106,7 @@ func (t *Table) open() error {
 	return t.checkColumns()
 }
 
-// Leave lets the cells of columns that nobody reads be anything; used reports those that are read.
+// Leave allows any content in unused columns; used reports whether a column is used.
 func (t *Table) Leave(used func(column int) bool) {
 	t.left = make([]bool, len(t.Columns))
 	for k := range t.left {
@@ -113,8 +114,8 @@ func (t *Table) Leave(used func(column int) bool) {
 	}
 }
 
-// onlyUTF8 makes Read refuse other text, which would be another value when it is stored and read again, and write texts
-// that look alike in one way (tidyText).
+// onlyUTF8 makes Read refuse text that is not UTF-8, which would change when it is stored and read again, and unify
+// texts that look alike (tidyText).
 func (t *Table) onlyUTF8() {
 	read := t.Read
 	t.Read = func() ([]string, int, error) {
@@ -129,7 +130,7 @@ func (t *Table) onlyUTF8() {
 			}
 			if !utf8.ValidString(c) {
 				remedy := "option encoding names another"
-				if t.Unit == "row" { // of Parquet, which has text in UTF-8 and bytes
+				if t.Unit == "row" { // Parquet has text in UTF-8, and bytes
 					remedy = "ignore the column, or write it as text or numbers"
 				}
 				return cells, line, t.Fault(line, k, "text must be UTF-8 (got %.40q); %s", c, remedy)
@@ -197,7 +198,7 @@ func (t *Table) openCSV(usual rune) error {
 			return nil, 0, fmt.Errorf("after line %d: %w", line, err)
 		}
 		if fault := t.unclosed(c, cells, err); fault != nil && t.format.Faults != nil && t.format.Faults.Skip {
-			return nil, 0, errors.New(fault.Text) // its row is not all that would be lost
+			return nil, 0, errors.New(fault.Text) // more than its row would be lost
 		} else if fault != nil {
 			return cells, fault.Line, fault
 		}
@@ -223,13 +224,13 @@ func (t *Table) openCSV(usual rune) error {
 var errLong = fmt.Errorf("a row must have at most %d MiB; a quote that does not close makes one of all that follow",
 	maxLine>>20)
 
-// bounded is a reader with an end to each row: what is packed may become any length.
+// bounded is a reader with a bound on each row: compressed data may decompress to any length.
 type bounded struct {
 	r    io.Reader
 	left int // bytes
 }
 
-// Read ends a row that is longer than its bound before more of it is unpacked.
+// Read ends a row that is longer than its bound before more of it is decompressed.
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
 		return 0, errLong
@@ -242,8 +243,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 // errEmpty is the error of a text without a line.
 var errEmpty = errors.New("the file is empty; its first line must name the columns")
 
-// separator reads the line sep=; that Excel writes before the names of the columns, if b begins with it: the delimiter.
-// It returns a blank line in its place, so that lines are counted as in the file.
+// separator reads Excel's line sep=; before the names of the columns, if b begins with it, and sets the delimiter. It
+// returns a blank line instead, so that lines are counted as in the file.
 func (t *Table) separator(b *bufio.Reader) (before string, err error) {
 	head, _ := b.Peek(16)
 	line, _, ended := strings.Cut(string(head), "\n")
@@ -256,7 +257,7 @@ func (t *Table) separator(b *bufio.Reader) (before string, err error) {
 	return "\n", errors.Join(err, discarding)
 }
 
-// filled returns the next row that is more than delimiters: spreadsheets write such rows at the end.
+// filled returns the next row that has more than delimiters: spreadsheets write such rows at the end.
 func filled(c *csv.Reader) ([]string, error) {
 	for {
 		cells, err := c.Read()
@@ -267,14 +268,14 @@ func filled(c *csv.Reader) ([]string, error) {
 	}
 }
 
-// unclosed returns a fault if a quote of the row that c read with err does not close in its row and takes other rows
-// with it. They are rows if they have as many cells, and no blank behind a delimiter as prose has.
+// unclosed returns a fault if a quote in the row that c read with err does not close in its row and includes other
+// rows. They count as rows if they have as many cells, and no blank after a delimiter as in prose.
 func (t *Table) unclosed(c *csv.Reader, cells []string, err error) *RowFault {
 	var wrong *csv.ParseError
 	if err != nil && !errors.As(err, &wrong) {
 		return nil
 	}
-	opens := 0 // lines behind the first one of the row
+	opens := 0 // lines after the first one of the row
 	fault := func(until int) *RowFault {
 		line := 0
 		if wrong != nil {
@@ -310,8 +311,8 @@ func (t *Table) unclosed(c *csv.Reader, cells []string, err error) *RowFault {
 	return nil
 }
 
-// checkColumns refuses a name that occurs twice; columns without a name (some programs write one)
-// are never used, except pandas' index as the names of the nodes.
+// checkColumns refuses a name that occurs twice. Columns without a name, which some programs write, are never used,
+// except pandas' index as the names of the nodes.
 func (t *Table) checkColumns() error {
 	t.place = make(map[string]int, len(t.Columns))
 	called := map[string]int{}
@@ -322,7 +323,7 @@ func (t *Table) checkColumns() error {
 		called[tidyText(name)]++
 	}
 	for k, name := range t.Columns {
-		if name = tidyText(name); called[name] == 1 { // else the blanks tell columns apart
+		if name = tidyText(name); called[name] == 1 { // else blanks distinguish the columns
 			t.Columns[k] = name
 		}
 	}
@@ -342,7 +343,7 @@ func (t *Table) checkColumns() error {
 		t.place["source"], t.place["target"] = 0, 1
 		return nil
 	}
-	// What Gephi, igraph and others call the columns, in any case; the first that occurs.
+	// Names that Gephi, igraph and others use for the columns, in any case; the first one that occurs.
 	for name, also := range usualNames {
 		if _, ok := t.place[name]; ok || (name == "id") == t.format.Edges {
 			continue
@@ -361,11 +362,10 @@ var usualNames = map[string][]string{
 	"id": {"id"}, "source": {"source", "src", "from"}, "target": {"target", "dst", "to"},
 }
 
-// usual reports whether other, in any case, is what others call the column of that name.
+// usual reports whether other, in any case, is a usual name of the column called name.
 func usual(name, other string) bool { return slices.Contains(usualNames[name], strings.ToLower(other)) }
 
-// headerHint returns what to do about a table whose first line has a number among the names of columns; of others
-// nothing.
+// headerHint returns what to do about a table whose first line has a number among the names of columns, else "".
 func (t *Table) headerHint() string {
 	if !t.unnamed && slices.ContainsFunc(t.Columns, func(name string) bool { _, ok := Number(name); return ok }) {
 		return "; if the first line is a row, option no-header numbers the columns from 1"
@@ -423,7 +423,7 @@ func (t *Table) NameColumn() string {
 	return "id"
 }
 
-// Column returns the place of the column of that name, which flag the user may set to another.
+// Column returns the index of the column of that name; flag is the flag with which the user can choose another one.
 func (t *Table) Column(name, flag string) (int, error) {
 	at := t.Find(name)
 	if at < 0 {
@@ -441,7 +441,7 @@ func (t *Table) Column(name, flag string) (int, error) {
 	return at, nil
 }
 
-// Find returns the place of the column of that name, or −1.
+// Find returns the index of the column of that name, or −1.
 func (t *Table) Find(name string) int {
 	if name == "" {
 		return -1
@@ -466,7 +466,7 @@ func (t *Table) Find(name string) int {
 	return at
 }
 
-// Fault names the file, the line and the column that the text is about.
+// Fault returns an error that names the file, the line and the column.
 func (t *Table) Fault(line, column int, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if t.parts != nil {
@@ -486,7 +486,7 @@ func (t *Table) Weight(cells []string, line, at int) (float32, error) {
 		t.NumberHint(cells[at]))
 }
 
-// NumberHint returns what to do about a cell that must be a number and is written as another one; of others nothing.
+// NumberHint returns what to do about a cell that must be a number but is written in another format, else "".
 func (t *Table) NumberHint(cell string) string {
 	comma := !t.format.DecimalComma && commaNumber(cell)
 	switch {
@@ -500,10 +500,10 @@ func (t *Table) NumberHint(cell string) string {
 	return ""
 }
 
-// grouped are digits, also in groups of three with a separator between them, and a fraction.
+// grouped matches digits, also in groups of three with a separator between them, and a fraction.
 var grouped = regexp.MustCompile(`^(\d{1,3}([,.'’_\s\x{a0}\x{202f}]\d{3})+|\d+)([.,]\d+)?$`)
 
-// Dressed reports whether a cell is a number for people: with thousands separators, a % or a sign of a currency.
+// Dressed reports whether a cell is a number for people: with thousands separators, a % or a currency sign.
 func Dressed(cell string) bool {
 	sign := func(r rune) bool {
 		return unicode.Is(unicode.Sc, r) || r == '%' || r == '‰' || unicode.IsSpace(r)
@@ -514,7 +514,7 @@ func Dressed(cell string) bool {
 	return m != nil && (m[2] != "" || strings.ContainsFunc(cell, sign))
 }
 
-// Cell returns a cell, "" for one of the texts of the format that mean that there is no value.
+// Cell returns a cell, or "" for the format's texts that mean that there is no value.
 func (t *Table) Cell(cell string) string {
 	for _, text := range t.format.Missing {
 		if strings.EqualFold(strings.TrimSpace(cell), strings.TrimSpace(text)) {
@@ -548,14 +548,14 @@ func (t *Table) TooLarge(cell string) bool {
 
 // pointed returns a number of the table's format with a decimal point.
 func (t *Table) pointed(cell string) (string, bool) {
-	// Where commas stand between cells, a number without one has no decimal comma.
+	// If commas separate cells, a number without a comma has no decimal comma.
 	if t.format.DecimalComma && (t.Unit == "line" || t.Comma != 0) && (t.Comma != ',' || strings.Contains(cell, ",")) {
 		return decimalPoint(cell)
 	}
 	return cell, true
 }
 
-// decimalPoint turns 1.234,5 into 1234.5; points stand before groups of three digits only.
+// decimalPoint turns 1.234,5 into 1234.5; points may only precede groups of three digits.
 func decimalPoint(cell string) (string, bool) {
 	whole, rest, comma := strings.Cut(strings.TrimSpace(cell), ",")
 	groups := strings.Split(whole, ".")
@@ -577,7 +577,7 @@ func decimalPoint(cell string) (string, bool) {
 	return whole + "." + rest, true
 }
 
-// commaNumber reports whether a cell is a number with a decimal comma and none with a point.
+// commaNumber reports whether a cell is a number with a decimal comma but not with a point.
 func commaNumber(cell string) bool {
 	text, ok := decimalPoint(cell)
 	if !ok || !strings.Contains(cell, ",") {

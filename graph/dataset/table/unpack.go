@@ -14,18 +14,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Packed is an open file with what unpacks it.
+// Packed is an open file with its decompressors.
 type Packed struct {
 	io.Reader
 	Path  string
 	Plain string      // the name without .gz or .zst
-	files []io.Closer // closed last to first
+	files []io.Closer // closed in reverse order
 }
 
-// zstdMemory bounds the memory in which a zstd stream is unpacked: its window.
+// zstdMemory bounds the window of a zstd stream, and so its memory, in bytes.
 const zstdMemory = 1 << 28
 
-// Unpack opens path and unpacks it by its suffix, .gz or .zst.
+// Unpack opens path and decompresses it by its suffix, .gz or .zst.
 func Unpack(path string) (*Packed, error) {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: must be a file, which is read more than once (got a pipe or a device)", path)
@@ -75,10 +75,10 @@ const (
 type Lines struct {
 	*Packed
 	in     *bufio.Scanner
-	Number int // of the line that was read last, from 1
+	Number int // line that was read last, from 1
 }
 
-// OpenLines opens a text, unpacked by its suffix.
+// OpenLines opens a text, decompressed by its suffix.
 func OpenLines(path string) (*Lines, error) {
 	p, err := Unpack(path)
 	if err != nil {
