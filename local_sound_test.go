@@ -20,7 +20,7 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// parts are what a graph and a part of it have in common.
+// parts are the fields that a graph and a part of it have in common.
 type parts struct {
 	adj    *graph.CSR
 	x      *graph.Features
@@ -79,8 +79,8 @@ func caught(call func() error) (err error) {
 	return call()
 }
 
-// TestUnsoundInput: a graph, a model or a shard that a program made by itself, and that is nil or has edges to nodes
-// that it lacks, is an InputError at each door.
+// TestUnsoundInput: a program may make a graph, a model or a shard itself. If it is nil or has edges to nodes that it
+// lacks, each function returns an InputError.
 func TestUnsoundInput(t *testing.T) {
 	ctx := t.Context()
 	sound := dataset.Sites(dataset.SitesConfig{Nodes: 60, Sites: 2}, rng.New(1))

@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestSitesAreThePeers: a graph that says which site each node belongs to is partitioned by that, unless the plan says
-// otherwise; what becomes of the sites is said.
+// TestSitesAreThePeers: a graph that has the site of each node is partitioned by it, unless the plan sets another
+// policy; a note reports what becomes of the sites.
 func TestSitesAreThePeers(t *testing.T) {
 	const sites = 3
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 90, Sites: sites}, rng.New(1))
@@ -30,7 +30,7 @@ func TestSitesAreThePeers(t *testing.T) {
 		plain      bool
 		wantPolicy string
 		wantParts  int
-		wantKind   train.EventKind // empty: nothing is said
+		wantKind   train.EventKind // (empty = there is no note)
 		wantText   string
 	}{
 		{name: "nothing asked", policy: "auto", peers: plan.AutoPeers, wantPolicy: "by-column", wantParts: sites,
@@ -98,8 +98,8 @@ func TestManySites(t *testing.T) {
 	}
 }
 
-// TestLast: a run whose rounds are ended after round 5 is the one of a plan with as many rounds, to the bit, also if it
-// was interrupted before.
+// TestLast: a run that is ended after round 5 equals the run of a plan with that number of rounds, to the bit, even if
+// it was interrupted before.
 func TestLast(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 1400, Sites: 3}, rng.New(1))
 	const rounds = 6

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// counted is a graph whose nodes have five counts each in so many columns, as bags of words do.
+// counted is a graph whose nodes have five counts each in a number of columns, as bags of words do.
 func counted(columns int) *graph.Graph {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 120}, rng.New(1))
 	x := mat.New(g.N(), columns)

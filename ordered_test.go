@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// staged is priced with five stages in place of the numbers: how many of four bounds a node's number is above.
+// staged is priced with five stages instead of the numbers: how many of four bounds a node's number exceeds.
 func staged(t *testing.T, n int) *graph.Graph {
 	t.Helper()
 	g := priced(t, n, false)
@@ -30,8 +30,8 @@ func staged(t *testing.T, n int) *graph.Graph {
 	return g
 }
 
-// TestOrderedClasses: with every method classes in order are learned, their figures are those of the predicted medians
-// and its model file predicts the same ranks; predictions are fewer ranks off than the median class is.
+// TestOrderedClasses: every method learns classes in order, the figures are those of the predicted medians, and the
+// model file predicts the same ranks. Predictions are fewer ranks off than the median class is.
 func TestOrderedClasses(t *testing.T) {
 	g := staged(t, 500)
 	test := g.InSplit(graph.Test)

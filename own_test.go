@@ -14,8 +14,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// TestOwnPredictions: what the sites predict for their own nodes at the end of a run comes to the test accuracy that
-// the run reports, neighbours at other sites counted; a site that is done has the same predictions when it starts
+// TestOwnPredictions: the sites' predictions for their own nodes at the end of a run, computed with neighbours at other
+// sites, have the test accuracy that the run reports. A site that is done has the same predictions when it starts
 // again.
 func TestOwnPredictions(t *testing.T) {
 	for _, settings := range []string{

@@ -20,7 +20,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// TestPredictions: the likeliest class with its probability, or of several classes all that are more likely than not.
+// TestPredictions: the likeliest class with its probability or, if a node may have several, all that are more likely
+// than not.
 func TestPredictions(t *testing.T) {
 	logits := mat.New(2, 3)
 	copy(logits.Data, []float32{0, float32(math.Log(2)), 0, -1, 0, 3})
@@ -39,7 +40,7 @@ func TestPredictions(t *testing.T) {
 	}
 }
 
-// TestPredictWithoutRows: a model of learned rows, which a model file lacks, is refused where nodes have nothing else.
+// TestPredictWithoutRows: a model of learned rows, which a model file lacks, is refused if nodes have nothing else.
 func TestPredictWithoutRows(t *testing.T) {
 	l := ofSites(t, 2, "")
 	for _, s := range l.Shards {

@@ -84,8 +84,8 @@ func byPairs(r *Result, shards []*shard.Shard, split graph.Split, positive int) 
 	return auc / pairs, ap / positives
 }
 
-// TestRareClass: the rarer class of two is the positive one, whatever its name; AUC chooses where it has under a
-// quarter of the training labels; and AUC, AP, the threshold and the model file are of it, exactly.
+// TestRareClass: the rarer class of two is the positive one, whatever its name; AUC chooses if it has under a quarter
+// of the training labels. AUC, AP, the threshold and the model file are of this class, exactly.
 func TestRareClass(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
@@ -142,7 +142,7 @@ func TestRareClass(t *testing.T) {
 				auc, ap := byPairs(r, shards, set.of, c.class)
 				near("AP", set.x, ap)
 				near("AUC", []float64{float64(r.Figures.Val.AUC), float64(r.Figures.Test.AUC)}[k], auc)
-				bins := ended[r.Ends] // of class-means that of a candidate, perhaps another one
+				bins := ended[r.Ends] // with class-means the metric of a candidate, perhaps another one
 				x, bound := []float64{bins.Val, bins.Test}[k], []float64{bins.ValBound, bins.TestBound}[k]
 				if off := math.Abs(x - *set.set); c.method != "class-means" && (!(off <= bound+1e-9) ||
 					bound > 0.05 || bound == 0) {
@@ -191,7 +191,7 @@ func TestRareClass(t *testing.T) {
 	}
 }
 
-// TestNoRareClass: accuracy stays the metric of even classes; of two as frequent ones the second is positive.
+// TestNoRareClass: accuracy stays the metric of even classes; among two equally frequent ones the second is positive.
 func TestNoRareClass(t *testing.T) {
 	g := patients(t, 360, 2)
 	for i := range g.Split { // as many of each train

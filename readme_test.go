@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestREADME keeps the README's Go the one that is compiled and run here. HEDDLE_WRITE=1 writes it there.
+// TestREADME keeps the README's Go equal to the code that is compiled and run here. HEDDLE_WRITE=1 writes it there.
 func TestREADME(t *testing.T) {
 	const path = "README.md"
 	source, err := os.ReadFile("example_train_test.go")

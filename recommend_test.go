@@ -17,9 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// TestRecommendTogether: what the peers of any number recommend together is what the model recommends on the pooled
-// graph, under each relation; with near negatives the other ends are near nodes alone. No more leaves than is
-// disclosed.
+// TestRecommendTogether: any number of peers together recommend what the model recommends on the pooled graph, under
+// each relation. With near negatives the other ends are only near nodes. No more is sent than is disclosed.
 func TestRecommendTogether(t *testing.T) {
 	typed := graphtest.Typed(t)
 	typed.Types = graph.Types{Names: []string{"one", "two"}, Of: make([]uint8, typed.N())}
@@ -71,7 +70,7 @@ func TestRecommendTogether(t *testing.T) {
 	}
 }
 
-// recommended compares what so many peers recommend together with the scores of the pooled graph.
+// recommended compares what several peers recommend together with the scores of the pooled graph.
 func recommended(t *testing.T, r *Result, p Plan, g *graph.Graph, score map[string]float32) {
 	t.Helper()
 	shards, err := Split(g, p)

@@ -19,8 +19,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// priced is a graph of n nodes whose target, far from 0 and of two columns where several says so, follows from their
-// own features and those of their neighbours. Every eleventh node has none.
+// priced is a graph of n nodes with a target far from 0, of two columns if several is set. It follows from their own
+// features and their neighbours' features. Every eleventh node has none.
 func priced(t *testing.T, n int, several bool) *graph.Graph {
 	t.Helper()
 	key := rng.New(17)
@@ -63,7 +63,7 @@ func priced(t *testing.T, n int, several bool) *graph.Graph {
 	return g
 }
 
-// dealt returns the parts of g for so many peers, and where each node lies.
+// dealt returns the parts of g for several peers, and the place of each node.
 func dealt(t *testing.T, g *graph.Graph, peers int) []*shard.Shard {
 	t.Helper()
 	owner := make([]int32, g.N())
@@ -89,8 +89,8 @@ func byNode(r *Result, shards []*shard.Shard, n int) mat.Dense {
 }
 
 // TestRegression: with every method and for 1, 2 and 7 peers a model predicts numbers in their own units, far better
-// than the mean and, where sums are exact, the same for any number of peers; the figures are those of the predictions,
-// and the model file gives the same predictions again.
+// than the mean and, if sums are exact, the same for any number of peers. The figures are those of the predictions, and
+// the model file gives the same predictions again.
 func TestRegression(t *testing.T) {
 	for _, c := range []struct {
 		settings string

@@ -45,7 +45,7 @@ func read(t *testing.T, text string) Plan {
 	return *p
 }
 
-// ofSites is a plan of class-means, with settings of its own, and a graph over so many peers.
+// ofSites is a plan of class-means, with further settings, and a graph over several peers.
 func ofSites(t *testing.T, peers int, given string) Local {
 	t.Helper()
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 1200}, rng.New(1))
@@ -72,7 +72,7 @@ func parametersOf(r *Result) (digests []uint32) {
 	return digests
 }
 
-// joined is a run of some sites in this process, on ports of their own.
+// joined is a run of some sites in this process, on separate ports.
 type joined struct {
 	plan  Plan
 	sites []Site

@@ -12,14 +12,14 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestSentAsDisclosed: what a run sends is what was disclosed before it, row by row where nothing ends it early and all
-// rows cross, and no site sends more bytes than its bound.
+// TestSentAsDisclosed: a run sends what was disclosed before it, row by row if nothing ends it early and all rows are
+// sent, and no site sends more bytes than its bound.
 func TestSentAsDisclosed(t *testing.T) {
 	for _, c := range []struct {
 		given       string
 		exact       bool    // as many rows as disclosed; else at most
-		most        float64 // the bound of all sites is at most so many times the bytes that they send
-		node, fresh float64 // numbers of a node; −1: not looked at
+		most        float64 // the bound of all sites is at most this multiple of the bytes that they send
+		node, fresh float64 // numbers of a node (−1 = not checked)
 	}{
 		{"method: layer-wise; rounds: 4; model: sage; encoder: pca:16; hidden: 12; exchange: halo; keep_last: true",
 			true, 1.25, 28, 28},
@@ -119,8 +119,8 @@ func TestSentAsDisclosed(t *testing.T) {
 	}
 }
 
-// TestHeldToTheList: sessions of a run ask its list, in one process and over the network: a sum and rows that are not
-// on it are refused by name, and nothing of them is sent.
+// TestHeldToTheList: sessions of a run enforce its list, in one process and over the network. A sum and rows that are
+// not on it are refused by name, and nothing of them is sent.
 func TestHeldToTheList(t *testing.T) {
 	l := ofSites(t, 2, "")
 	l.Plan = read(t, "")

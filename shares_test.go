@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/graph/graphtest"
 )
 
-// TestMovedLayers: where training nodes were drawn by class, the logits of trained layers move to the shares of the
+// TestMovedLayers: if training nodes were sampled by class, the logits of trained layers move to the shares of the
 // classes, alike for any number of peers and with secure sums. The predictions of all peers, and those of the model
 // alone, have the accuracy that the result states.
 func TestMovedLayers(t *testing.T) {
@@ -89,7 +89,7 @@ func TestMovedLayers(t *testing.T) {
 	}
 }
 
-// argMax returns the largest of row, of several the first.
+// argMax returns the index of the largest number of row, the first of equals.
 func argMax(row []float32) (at int) {
 	for k, v := range row {
 		if v > row[at] {

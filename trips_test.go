@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// TestTripsOfARun: over links of latency L and of a rate, a run takes its trips times L, and at most what the bytes of
-// all peers need of one link beside. Time is simulated: computation takes none.
+// TestTripsOfARun: over links of latency L and of a rate, a run takes its trips times L, and at most the time of all
+// peers' bytes over one link. Time is simulated: computation takes none.
 func TestTripsOfARun(t *testing.T) {
 	// helpers of kernels watch the clock, which stands still while they run
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
@@ -41,7 +41,7 @@ func TestTripsOfARun(t *testing.T) {
 				took, least := time.Since(begun), time.Duration(r.Load.Trips)*latency
 				sum := r.Total()
 				most := least + time.Duration(float64(sum.Total())/rate*float64(time.Second))
-				// Who leaves a barrier first begins the sum behind it first: a part of a latency may be saved.
+				// A member that leaves a barrier first begins the next sum first: a part of a latency may be saved.
 				if took < least-latency/2 || took > most || r.Load.Trips < 10 {
 					t.Errorf("%d trips and %d bytes took %v, must be %v to %v", r.Load.Trips, sum.Total(), took, least,
 						most)
@@ -55,8 +55,9 @@ func TestTripsOfARun(t *testing.T) {
 	}
 }
 
-// TestSumsGoBesideRows: in a run as users start it, the gradients of wide layers are summed by themselves while those
-// of the layers before are computed: one sum more in each epoch than where all gradients together are too few for that.
+// TestSumsGoBesideRows: in a run as users start it, the gradients of wide layers are summed separately while the
+// gradients of the layers before are computed. Each epoch has one more sum than if all gradients together are too few
+// for that.
 func TestSumsGoBesideRows(t *testing.T) {
 	g := dataset.Sites(dataset.SitesConfig{Nodes: 200}, rng.New(1))
 	const rounds = 2

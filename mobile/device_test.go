@@ -50,7 +50,7 @@ func (m *memory) Put(key string, value []byte) error {
 	return nil
 }
 
-// watcher is a listener that tells what it was told.
+// watcher is a listener that passes on what it receives.
 type watcher struct {
 	states chan string
 	when   func(state string) error // may be nil
@@ -92,7 +92,7 @@ func (w *watcher) OnError(kind, text string) error {
 	return nil
 }
 
-// until returns when the listener is told one of the states, which it returns.
+// until returns when the listener receives one of the states, which it returns.
 func (w *watcher) until(t *testing.T, states ...string) string {
 	t.Helper()
 	limit := time.After(patience)
@@ -352,7 +352,7 @@ func TestPausedAndKilled(t *testing.T) {
 	}
 }
 
-// waitFor returns when the listener has been told of so many rounds.
+// waitFor returns when the listener has received a number of rounds.
 func waitFor(t *testing.T, w *watcher, rounds int) {
 	t.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {

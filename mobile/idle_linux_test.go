@@ -10,8 +10,8 @@ import (
 )
 
 // TestIdle: a device that waits for its conditions opens no socket and sets no timer, so that nothing wakes the
-// process. How often threads are woken counts on a machine that does nothing else: HEDDLE_QUIET=1 says that this one
-// is.
+// process. How often threads are woken counts on a machine that does nothing else: HEDDLE_QUIET=1 declares that this
+// one is.
 func TestIdle(t *testing.T) {
 	s := newSites(t, 2, "")
 	s.plan = []byte(strings.Replace(string(s.plan), "phone_when: always", "phone_when: charging", 1))

@@ -29,12 +29,12 @@ type sites struct {
 	phones gate.Phones
 	stores map[string]*memory // by directory of a phone, as a key outlives its process
 
-	dies  string       // event at which the first site is killed, and begun again as in another process; empty: never
+	dies  string       // event at which the first site is killed, and begun again as in another process (empty = never)
 	first atomic.Int32 // how often a site collected the first sum
 	lives atomic.Int32 // how often a site was begun
 }
 
-// newSites makes a plan for so many leaves, whose sums wait for all of them. settings are further experimental ones.
+// newSites makes a plan for several leaves, whose sums wait for all of them. settings are further experimental ones.
 func newSites(t *testing.T, phones int, settings string) *sites {
 	t.Helper()
 	s := &sites{stores: map[string]*memory{},
@@ -68,7 +68,7 @@ func newSites(t *testing.T, phones int, settings string) *sites {
 	return s
 }
 
-// invited admits who shows an invitation.
+// invited admits phones that show an invitation.
 func invited(_ context.Context, _ [16]byte, evidence []byte) (gate.Admission, error) {
 	if string(evidence) != "invited" {
 		return gate.Admission{}, errors.New("no invitation")
@@ -215,8 +215,7 @@ func modelsOf(t *testing.T, devices ...*Device) (all []*nn.Model) {
 	return all
 }
 
-// sameBits fails where logits of a model on g are not those of want, or of the first where that is nil, and returns
-// them.
+// sameBits fails if logits of a model on g differ from want, or from the first if want is nil, and returns them.
 func sameBits(t *testing.T, models []*nn.Model, g *graph.Graph, want []float32, with string) []float32 {
 	t.Helper()
 	for k, m := range models {
@@ -234,8 +233,8 @@ func sameBits(t *testing.T, models []*nn.Model, g *graph.Graph, want []float32, 
 	return want
 }
 
-// TestSiteResumes: a site that is killed while it collects, and begun again, goes through the sums that it kept, and
-// the run on from there: all end with the bits of a run in which nobody failed.
+// TestSiteResumes: a site that is killed while it collects, and begun again, replays the sums that it kept, and
+// continues the run: all end with the bits of a run in which nobody failed.
 func TestSiteResumes(t *testing.T) {
 	t.Parallel()
 	var want []float32
@@ -270,8 +269,8 @@ func TestSiteResumes(t *testing.T) {
 	}
 }
 
-// TestOneNode: phones are one node each of the graph of two sites. All of them have the same features: what Device.Own
-// says of them, they can only have from their neighbours. A phone whose node another one has is turned away.
+// TestOneNode: phones are one node each of the graph of two sites. All of them have the same features, so the
+// predictions of Device.Own can only come from their neighbours. A phone whose node another one has is turned away.
 func TestOneNode(t *testing.T) {
 	t.Parallel()
 	const phones = 6

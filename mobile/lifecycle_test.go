@@ -72,7 +72,7 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// TestStopInAListener: a listener may stop the device that calls it, and is told so.
+// TestStopInAListener: a listener may stop the device that calls it, and receives that state.
 func TestStopInAListener(t *testing.T) {
 	f := newFederation(t, settings)
 	d, w := f.device(t, 0), newWatcher()
@@ -188,7 +188,7 @@ func TestKeyLost(t *testing.T) {
 	}
 }
 
-// TestSlowListener: a listener that takes its time holds up neither the run nor Stop, and is told all states.
+// TestSlowListener: a slow listener delays neither the run nor Stop, and receives all states.
 func TestSlowListener(t *testing.T) {
 	q := newEvents(newWatcher())
 	for range 10 * mostEvents {
@@ -212,7 +212,7 @@ func TestSlowListener(t *testing.T) {
 	}
 }
 
-// TestRefused: what an app may do wrong is an error that says what must be.
+// TestRefused: an app's mistakes are errors that state what is expected.
 func TestRefused(t *testing.T) {
 	f := newFederation(t, settings)
 	g, err := NewGraph(2, 3)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRoster: a device with a roster takes plans of the sites that it lists and no others, in later processes as well;
-// the first roster needs its fingerprint, and the next the signatures of those whom the first one names.
+// the first roster needs its fingerprint, and the next one signatures of the administrators of the first.
 func TestRoster(t *testing.T) {
 	s := newSites(t, 2, "")
 	of := admission.Roster{Federation: "app", Serial: 1, Quorum: 1}

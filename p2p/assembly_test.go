@@ -18,13 +18,13 @@ const (
 	simSteps = 20_000
 )
 
-// simWorld is a number of members and their streams. Every step of it is drawn from key.
+// simWorld is a number of members and their streams. key decides every step at random.
 type simWorld struct {
 	key     rng.Key
 	drawn   uint64
 	members []*simMember
 	kills   int
-	// members begin as soon as they have a stream to each other one, and notice a loss only where they wait
+	// members begin as soon as they have a stream to each other one, and notice a loss only if they wait
 	eager bool
 	trace []string
 }
@@ -39,7 +39,7 @@ type simMember struct {
 	sent     int       // in a session, to each: frames
 }
 
-// simEnd is one end of a stream. A message is a roll, or a frame where it is nil.
+// simEnd is one end of a stream. A message is a roll, or a frame if it is nil.
 type simEnd struct {
 	far    *simEnd
 	owner  *simMember
@@ -100,8 +100,8 @@ func (w *simWorld) drop(m *simMember, ranks []int) {
 	}
 }
 
-// connect makes a stream between two members that join. The higher rank takes it in place of what
-// it has, for the lower one has nothing.
+// connect makes a stream between two members that join. The higher rank replaces its old stream by it, since the lower
+// one has none.
 func (w *simWorld) connect(low, high *simMember) {
 	a, b := &simEnd{owner: low, from: high.rank}, &simEnd{owner: high, from: low.rank, agreed: true}
 	a.far, b.far = b, a
@@ -193,7 +193,7 @@ func (w *simWorld) stepsOf(m *simMember, e *simEnd) (can []func()) {
 	return can
 }
 
-// compute is the next step of a member in a session, nil where it has to wait.
+// compute is the next step of a member in a session, nil if it has to wait.
 func (w *simWorld) compute(m *simMember) func() {
 	others := func(yes func(q int) bool) bool {
 		for q := range w.members {
@@ -224,8 +224,8 @@ func (w *simWorld) send(m *simMember, roll []uint64, to int) {
 	}
 }
 
-// check returns what is wrong in this moment: whoever holds the other end of a stream of a member
-// in a session has met the same attempts, in a session or about to begin it.
+// check returns what is wrong in this moment. A member at the other end of a stream of a member in a session must have
+// met the same attempts, in a session or about to begin it.
 func (w *simWorld) check() error {
 	for _, m := range w.members {
 		for q, e := range m.ends {
@@ -288,8 +288,7 @@ func TestJoinSchedules(t *testing.T) {
 	}
 }
 
-// The schedules are worth something: they find the deadlock of members that begin without
-// agreement.
+// The schedules can fail: they find the deadlock of members that begin without agreement.
 func TestJoinSchedulesFindTheDeadlock(t *testing.T) {
 	found := 0
 	for seed := range 500 {

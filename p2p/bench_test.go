@@ -38,7 +38,7 @@ func throughput(b *testing.B, transport string, size int) {
 	ss := sessions(b, transport, 2)
 	bare := bareStream(b, ss, 0, 1)
 	frame, part, room := make([]byte, size), make([]byte, min(size, 1<<20)), make([]byte, 1<<20)
-	shard := make([]byte, 128<<20) // as a peer's heap holds; with an empty one the collector would run every few frames
+	shard := make([]byte, 128<<20) // like a peer's heap; with an empty one the collector would run every few frames
 	defer runtime.KeepAlive(shard)
 	const batch = 32 << 20 // bytes sent each way before the other has its turn
 	count := batch / size
@@ -158,10 +158,9 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkFootprint opens a session of 24 peers in this process and reports what one of them holds
-// while it is idle: memory of heap and stacks, goroutines, and processor time and wake-ups (a
-// thread that had nothing to do has something) of all 24 in ten seconds; and what is resident of
-// the whole process.
+// BenchmarkFootprint opens a session of 24 peers in this process and reports what one of them uses while it is idle:
+// memory of heap and stacks, and goroutines. It also reports processor time and wake-ups (an idle thread gets work) of
+// all 24 in ten seconds, and the resident memory of the process.
 //
 //	go test ./p2p -run - -bench Footprint -benchtime 1x
 func BenchmarkFootprint(b *testing.B) {
@@ -217,7 +216,7 @@ func BenchmarkSessions(b *testing.B) {
 	}
 }
 
-// openFiles is how many descriptors this process has; 0 where the system does not tell.
+// openFiles is how many descriptors this process has (0 = the system does not report it).
 func openFiles() int {
 	all, _ := os.ReadDir("/proc/self/fd")
 	return len(all)

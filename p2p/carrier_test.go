@@ -9,8 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// What travels over the transports that are not the usual ones arrives, is counted, and is refused
-// to strangers.
+// Frames over the transports that are not the usual ones arrive and are counted; strangers are refused.
 func TestOtherCarriers(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"noise", "ws", "auto"} {

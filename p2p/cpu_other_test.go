@@ -4,7 +4,7 @@ package p2p
 
 import "time"
 
-// processTime is 0: not asked for here.
+// processTime is 0: this system is not measured.
 func processTime() time.Duration { return 0 }
 
 func wakeups() int64  { return 0 }

@@ -12,8 +12,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// faulty is the transport of a member that proves its identity and then sends other frames than it
-// should: spoil is given each with its number, and returns those that go out in its place.
+// faulty is the transport of a member that proves its identity and then sends other frames than it should: spoil gets
+// each with its number, and returns the frames that are sent instead.
 type faulty struct {
 	comm.Transport
 	spoil func(k int, frame []byte) [][]byte
@@ -35,7 +35,7 @@ func (f *faulty) Send(ctx context.Context, to int, head, body []byte) error {
 // more is named by the others, at once or in the next operation; nothing hangs.
 func TestFaultyMember(t *testing.T) {
 	t.Parallel()
-	var before, first []byte // one a fault: the member of one may still run when the next begins
+	var before, first []byte // one for each fault: the member of one may still run when the next begins
 	faults := map[string]func(k int, frame []byte) [][]byte{
 		"cut short":  func(_ int, f []byte) [][]byte { return [][]byte{f[:len(f)/2]} },
 		"lengthened": func(_ int, f []byte) [][]byte { return [][]byte{append(f, 0)} },
@@ -116,8 +116,8 @@ func TestFaultyStream(t *testing.T) {
 	}
 }
 
-// A member that reads nothing holds up those who send to it until their deadline, which names it;
-// what waits for it takes no more memory than the windows of one stream; and the others go on.
+// A member that reads nothing delays members that send to it until their deadline, which names it. What waits for it
+// takes no more memory than the windows of one stream, and the others go on.
 func TestMemberThatReadsNothing(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {

@@ -37,10 +37,9 @@ import (
 // floodChild is this test binary as many strangers: valid libp2p peers that are in no roster.
 const floodChild = "HEDDLE_P2P_FLOOD_CHILD"
 
-// playFlood tries "RATE TRANSPORT ADDRESS FROM" until standard input ends, as 64 strangers at the
-// network address FROM, and says when they have made a few attempts, and at the end how many they
-// made and how many of them gave a connection. FROM may be "initials@ADDRESS", or "initials@"
-// alone: see playInitials.
+// playFlood tries "RATE TRANSPORT ADDRESS FROM" until standard input ends, as 64 strangers at the network address FROM.
+// It reports when they have made a few attempts, and at the end how many they made and how many of them gave a
+// connection. FROM may be "initials@ADDRESS", or "initials@" alone: see playInitials.
 func playFlood(what string) {
 	var perSecond int
 	var transport, at, from string
@@ -69,7 +68,7 @@ func playFlood(what string) {
 			for pace.Wait(ctx) == nil {
 				attempt, cancel := context.WithTimeout(ctx, 2*time.Second)
 				if c, err := dial(attempt, to.Addrs[0], to.ID); err == nil {
-					if s, err := c.OpenStream(attempt); err == nil { // TLS 1.3 tells a dialler late that it is refused
+					if s, err := c.OpenStream(attempt); err == nil { // in TLS 1.3 a dialler is refused late
 						s.SetDeadline(time.Now().Add(time.Second))
 						if mss.SelectProtoOrFail(sessionProtocol, s) == nil {
 							got.Add(1)
@@ -88,8 +87,7 @@ func playFlood(what string) {
 	fmt.Println(tried.Load(), got.Load())
 }
 
-// stranger is a libp2p peer with an identity of its own that dials from a network address of its
-// choice.
+// stranger is a libp2p peer with another identity that dials from a network address of its choice.
 func stranger(carrier string,
 	from net.IP) (dial func(context.Context, ma.Multiaddr, peer.ID) (transport.CapableConn, error), end func()) {
 	id, err := identity.New()
@@ -174,7 +172,7 @@ func flood(t testing.TB, h *Host, transport, from string,
 	}
 }
 
-// heap is what the program holds, after a collection.
+// heap is the memory of the program, after a collection.
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -182,7 +180,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// Hundreds of strangers a second take neither memory nor the session, and none gets a connection.
+// Hundreds of strangers a second neither take memory nor break the session, and none gets a connection.
 func TestStrangersFlood(t *testing.T) {
 	if what := os.Getenv(floodChild); what != "" {
 		playFlood(what)

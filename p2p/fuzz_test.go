@@ -25,7 +25,7 @@ type bytesStream struct {
 	out   bytes.Buffer
 	reset bool
 	scope countedScope
-	conn  network.Conn // nil: a bytesConn
+	conn  network.Conn // (nil = a bytesConn)
 }
 
 // countedScope is a scope that knows what is reserved.
@@ -72,10 +72,9 @@ func (s *bytesStream) Conn() network.Conn {
 }
 func (s *bytesStream) Scope() network.StreamScope { return &s.scope }
 
-// Whatever a peer sends, the frames that are taken encode to what came, none is larger than
-// allowed, and what a length promises costs no more than four times what came of it. It comes byte
-// by byte where slow, and as what a goodbye left behind where drained. Every Read takes a byte or
-// is the last, so the target ends after len(in) of them.
+// Whatever a peer sends, the accepted frames encode to what came, none is larger than allowed, and an announced length
+// costs at most four times the bytes that came. They come byte by byte if slow is set, and as what a goodbye left
+// behind if drained is set. Every Read takes a byte or is the last, so the target ends after len(in) of them.
 func FuzzFrames(f *testing.F) {
 	f.Add([]byte{}, false, false)
 	f.Add([]byte{4, 0, 0, 0, 'w', 'a', 'r', 'p', 0, 0, 0, 0, 1}, true, false)
@@ -118,9 +117,9 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
-// Whatever a peer says in a handshake, the stream becomes the session's only after a hello that
-// matches and a verdict that agrees; this side says its hello and at most one byte more; and a
-// hello that differs ends the attempt for good.
+// Whatever a peer sends in a handshake, the stream becomes the session's only after a hello that matches and a verdict
+// that agrees. This side sends its hello and at most one further byte, and a hello that differs ends the attempt for
+// good.
 func FuzzHandshake(f *testing.F) {
 	id, err := identity.New()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// Who is revoked loses its connection at once, calls that wait for it end with its name, it does
-// not come back, and the others go on.
+// A revoked member loses its connection at once and cannot come back; calls that wait for it end with its name, and the
+// others go on.
 func TestRevoke(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
@@ -79,7 +79,7 @@ func TestRevokeEndsJoin(t *testing.T) {
 	}
 }
 
-// No more is taken of a member than MaxRate, and a deadline that falls into the wait loses nothing.
+// A member's data is taken at MaxRate at most, and a deadline during the wait loses nothing.
 func TestMaxRate(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
@@ -108,8 +108,7 @@ func TestMaxRate(t *testing.T) {
 	})
 }
 
-// A stream of somebody who is not listed, or who has this peer's own identity, is reset before a
-// hello.
+// A stream of a peer that is not listed, or that has this peer's identity, is reset before a hello.
 func TestAnswerToNoMember(t *testing.T) {
 	for _, from := range []peer.ID{"self", "stranger"} {
 		r := newRendezvous(&Host{node: &node.Node{}}, []node.Peer{{ID: "self"}, {ID: "other"}}, 0, Hello{})

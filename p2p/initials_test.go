@@ -14,11 +14,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// playInitials sends the first packets of QUIC connections, and nothing after them, to a UDP
-// address, perSecond connections a second, until standard input ends: what an attempt costs an
-// attacker least. They come from one network address, or where that is empty each from another of
-// 250, as those of an attacker do who writes what it likes as their source. What it says is what
-// playFlood says.
+// playInitials sends the first packets of QUIC connections, and nothing after them, to a UDP address, perSecond
+// connections a second, until standard input ends: the cheapest attempt for an attacker. They come from one network
+// address or, if that is empty, each from another of 250, as from an attacker that forges their source. It reports what
+// playFlood reports.
 func playInitials(perSecond int, to *net.UDPAddr, from net.IP) {
 	flights := firstFlights(2048)
 	var socks []*net.UDPConn

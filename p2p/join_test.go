@@ -62,7 +62,7 @@ func TestPortInUse(t *testing.T) {
 	})
 }
 
-// A mismatch ends Join on both sides at once, and both say who differs in what.
+// A mismatch ends Join on both sides at once, and both errors name who differs in what.
 func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 	base := Hello{Plan: [32]byte{1}, Partition: [32]byte{2}}
 	plan, partition, generation := base, base, base
@@ -91,8 +91,8 @@ func TestMismatchIsRefusedOnBothSides(t *testing.T) {
 	}
 }
 
-// A valid libp2p peer that is in no roster gets no connection that lasts and not one byte, whether
-// or not it is let past its own gate; nor does a member dial it.
+// A valid libp2p peer that is in no roster gets no lasting connection and not one byte, whether or not its own gate
+// admits it; nor does a member dial it.
 func TestStrangerIsRefused(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
@@ -128,7 +128,7 @@ func TestStrangerIsRefused(t *testing.T) {
 	})
 }
 
-// joinUntil joins until Waiting tells of what done waits for, and returns Join's error.
+// joinUntil joins until Waiting reports what done waits for, and returns Join's error.
 func joinUntil(t *testing.T, h *Host, roster identity.Roster, done func(name string, last error) bool) error {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t, patience))
@@ -166,11 +166,11 @@ func TestHostWithoutSessionIsShut(t *testing.T) {
 // nowhere are addresses at which nobody listens.
 var nowhere = map[string]string{"quic": "/ip4/127.0.0.1/udp/9/quic-v1", "tcp": "/ip4/127.0.0.1/tcp/9"}
 
-// Who waits for a member is told its name, and why it was not reached.
+// A peer that waits for a member learns its name, and why it was not reached.
 func TestMissingPeerIsNamed(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
-		for rank := range 2 { // in sessions of their own: who gives up first is missing, too
+		for rank := range 2 { // in separate sessions: a member that gives up first is missing, too
 			hs, roster := hosts(t, transport, 3)
 			roster.Members[2].Addrs = []string{nowhere[transport]}
 			t.Run(fmt.Sprint("rank ", rank), func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestLateJoinerAndNextGeneration(t *testing.T) {
 	})
 }
 
-// Two processes with one identity: the session has one of them, and the other is told.
+// Two processes with one identity: the session has one of them, and the other gets an error.
 func TestSecondPeerOfOneIdentity(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {

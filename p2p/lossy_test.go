@@ -14,8 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// badLine is a UDP proxy in front of one host: what passes is late, at most so fast, and in part
-// lost, both ways.
+// badLine is a UDP proxy in front of one host: packets are late, limited in rate and in part lost, both ways.
 type badLine struct {
 	delay time.Duration
 	rate  float64 // bytes a second each way

@@ -27,8 +27,8 @@ func wantPeerError(t *testing.T, err error, rank int, text string) {
 	}
 }
 
-// A frame too large to send is refused before a byte of it goes; one announced by a peer, before
-// room is made for it.
+// A frame too large to send is refused before a byte of it is sent; one announced by a peer, before memory is allocated
+// for it.
 func TestOversizedFrame(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
@@ -118,9 +118,8 @@ func TestCancelledInsideSend(t *testing.T) {
 // killedChild is this test binary as a peer that sends half a frame and waits to be killed.
 const killedChild = "HEDDLE_P2P_KILLED_CHILD"
 
-// A peer killed in the middle of a frame (kill -9) fails the waiting Recv with its name: at once
-// over TCP, by the caller's deadline or the idle time-out over QUIC, where a dead process says
-// nothing.
+// A peer killed in the middle of a frame (kill -9) fails the waiting Recv with its name: at once over TCP, by the
+// caller's deadline or the idle time-out over QUIC, since a dead process sends nothing there.
 func TestKilledMidFrame(t *testing.T) {
 	if transport := os.Getenv(killedChild); transport != "" {
 		playKilled(transport)
@@ -199,7 +198,7 @@ func playKilled(transport string) {
 	<-ctx.Done()
 }
 
-// Who gives up because it lost a peer says so, and the others blame the one that was lost.
+// A member that gives up because it lost a peer reports that, and the others blame the lost one.
 func TestLossIsBlamedOnTheLost(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
@@ -266,8 +265,8 @@ func TestFrameAfterTheConnection(t *testing.T) {
 	}
 }
 
-// Room for a frame is asked of the host's limits before it is taken: a peer that announces what
-// there is no room for is named, and the frame is not allocated.
+// Memory for a frame is reserved in the host's limits before it is allocated. A peer that announces more than there is
+// space for is named, and the frame is not allocated.
 func TestFrameIsReserved(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
@@ -281,7 +280,7 @@ func TestFrameIsReserved(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go ss[0].Send(ctx, 1, make([]byte, 8<<20), nil)
-		// until there is no room for more
+		// until there is no space for more
 		for l.stream.Scope().ReserveMemory(1<<20, network.ReservationPriorityAlways) == nil {
 		}
 		l.stream.Scope().ReleaseMemory(2 << 20)

@@ -36,7 +36,7 @@ func TestMismatchReachesAll(t *testing.T) {
 		}
 		start(0)
 		start(2)
-		// 0 tells only whom it reaches within refusalTime
+		// 0 informs only members that it reaches within refusalTime
 		await(t, within(t, patience), "0 and 2 have met", func() bool {
 			joining, _ := hs[0].state()
 			if joining == nil {
@@ -71,7 +71,7 @@ func TestMismatchReachesAll(t *testing.T) {
 	})
 }
 
-// All members learn at once that one cannot take part, also one that it does not reach itself.
+// All members learn at once that one cannot take part, even a member that it does not reach itself.
 func TestDeclined(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, transport string) {
@@ -142,7 +142,7 @@ func TestParseRefusal(t *testing.T) {
 	}
 }
 
-// A member whose plan differs cannot make this one allocate what it likes for the plan's text.
+// A member whose plan differs cannot make this one allocate any amount of memory for the plan's text.
 func TestReadText(t *testing.T) {
 	text := func(n uint32, s string) io.Reader {
 		return bytes.NewReader(append(binary.LittleEndian.AppendUint32(nil, n), s...))

@@ -22,13 +22,12 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// These tests run peers as processes of their own in network namespaces. They need root and the
-// program ip, those behind routers that translate addresses nft as well, and say so where they are
-// skipped.
+// These tests run peers as separate processes in network namespaces. They need root and the program ip; tests behind
+// routers that translate addresses also need nft. A skipped test reports what it lacks.
 
 const nsChild = "HEDDLE_P2P_NAMESPACE_CHILD"
 
-// nsPeer is what a process in a namespace is told.
+// nsPeer is the input of a process in a namespace.
 type nsPeer struct {
 	Key, Transport string
 	Listen, Relays []string
@@ -37,7 +36,7 @@ type nsPeer struct {
 	PeerTimeout    time.Duration
 }
 
-// TestMain's process is the child where it is told so.
+// TestMain's process is the child if its environment asks for it.
 func init() {
 	if text := os.Getenv(nsChild); text != "" {
 		var p nsPeer
@@ -105,7 +104,7 @@ func (p nsPeer) run() {
 	h.Close()
 }
 
-var worlds atomic.Int64 // so far; tests that run side by side have namespaces of their own
+var worlds atomic.Int64 // so far; tests that run side by side have separate namespaces
 
 // world is a set of namespaces that goes when the test ends.
 type world struct {
@@ -148,7 +147,7 @@ func (w *world) add(names ...string) {
 	}
 }
 
-// wire joins device da of a and db of b, with an address each where one is given.
+// wire joins device da of a and db of b, each with an address if one is given.
 func (w *world) wire(a, da, ipa, b, db, ipb string) {
 	w.do(a, fmt.Sprintf("ip link add %s type veth peer name %s netns %s", da, db, w.prefix+b))
 	for _, end := range [][3]string{{a, da, ipa}, {b, db, ipb}} {
@@ -159,8 +158,8 @@ func (w *world) wire(a, da, ipa, b, db, ipb string) {
 	}
 }
 
-// router makes ns translate what leaves by its device wan. hard: each connection gets a port of its
-// own, so that no hole can be punched.
+// router makes ns translate what leaves by its device wan. If hard, each connection gets another port, so that no hole
+// can be punched.
 func (w *world) router(ns string, hard bool) {
 	how := ""
 	if hard {
@@ -261,9 +260,9 @@ func keys(t *testing.T, n int) (files, ids []string) {
 	return files, ids
 }
 
-// Two sites behind routers that translate addresses, neither of which can be dialled, meet through
-// a relay in a third network. Where the routers keep a port for all destinations, the way becomes a
-// direct one; where they do not, the relay carries the run.
+// Two sites behind routers that translate addresses, neither of which can be dialled, meet through a relay in a third
+// network. If the routers keep a port for all destinations, the way becomes a direct one; otherwise the relay carries
+// the run.
 func TestBehindNAT(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s")
@@ -479,8 +478,7 @@ func TestAddressChange(t *testing.T) {
 	}
 }
 
-// On a local network peers that know nothing but each other's IDs find each other by mDNS, where
-// that is asked for.
+// On a local network peers that know nothing but each other's IDs find each other by mDNS, if that is configured.
 func TestLAN(t *testing.T) {
 	w := newWorld(t)
 	w.add("a", "b")

@@ -21,7 +21,7 @@ const patience = 2 * time.Minute
 
 const maxFrame = 64 << 20 // Config's default
 
-// config is that of a host on loopback. A peer that says nothing is not what most tests are about.
+// config is the configuration of a host on loopback. Most tests are not about silent peers.
 func config(t testing.TB, transport string) Config {
 	t.Helper()
 	id, err := identity.New()

@@ -143,7 +143,7 @@ func TestBreakEndsTheSession(t *testing.T) {
 		go func() {
 			var err error
 			for frame := make([]byte, 1<<20); err == nil; {
-				err = ss[0].Send(within(t, patience), 1, frame, nil) // until the window is full, for nobody takes them
+				err = ss[0].Send(within(t, patience), 1, frame, nil) // until the window is full: nobody takes them
 			}
 			got <- err
 		}()
@@ -185,7 +185,7 @@ func TestGoodbyeEndsOneLink(t *testing.T) {
 	})
 }
 
-// Who is to blame for a reset is told by its code, as far as that names another member.
+// The code of a reset shows who is to blame, if it names another member.
 func TestBlame(t *testing.T) {
 	s := &Mesh{rank: 0, members: []node.Peer{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	l := &link{rank: 1, name: "b"}

@@ -40,8 +40,8 @@ func behind(t testing.TB, transport string, n int, l node.RelayLimits) (*node.Re
 	return r, hs, roster
 }
 
-// Peers of which none can be dialled meet through the federation's relay. Over WebSocket no hole
-// can be punched, and the relay carries the session: more than libp2p's 128 KiB.
+// Peers that cannot be dialled meet through the federation's relay. Over WebSocket no hole can be punched, and the
+// relay carries the session: more than libp2p's 128 KiB.
 func TestRelayedSession(t *testing.T) {
 	t.Parallel()
 	_, hs, roster := behind(t, "ws", 3, node.RelayLimits{})
@@ -89,7 +89,7 @@ func TestRelayedBecomesDirect(t *testing.T) {
 	})
 }
 
-// A relay is there for members only, and a member that is none any more is disconnected.
+// A relay serves only members, and disconnects a former member.
 func TestRelayIsForMembers(t *testing.T) {
 	t.Parallel()
 	r, hs, roster := behind(t, "tcp", 2, node.RelayLimits{})
@@ -115,7 +115,7 @@ func TestRelayIsForMembers(t *testing.T) {
 	}
 }
 
-// Where a relay is told to bound circuits, one that is used up ends, with the peer's name.
+// If a relay bounds circuits, one that is used up ends, with the peer's name.
 func TestRelayLimit(t *testing.T) {
 	t.Parallel()
 	_, hs, roster := behind(t, "ws", 2, node.RelayLimits{Bytes: 1 << 20})

@@ -24,13 +24,12 @@ import (
 //
 //	go test ./p2p -run - -bench Strangers -benchtime 8x
 //
-// here: the strangers are at the members' own network address, as behind one router; elsewhere: at
-// one where no member is; initials: they send the first packets of connections only, anywhere: with
-// addresses of their choice. cpu-us/attempt is the processor time that one attempt costs that
-// process while it does not train. The rest are medians: rounds a second with strangers over those
-// just before without, by processor time of the training process (cpu-ratio) and by the clock
-// (wall-ratio), which the strangers' own work on the same machine slows down; and attempts a
-// second. MiB is how much more memory the training process held at most.
+// here: the strangers are at the members' own network address, as behind one router; elsewhere: at one where no member
+// is; initials: they send the first packets of connections only, anywhere: with addresses of their choice.
+// cpu-us/attempt is the processor time that one attempt costs that process while it does not train. The rest are
+// medians: rounds a second with strangers over those just before without, by processor time of the training process
+// (cpu-ratio) and by the clock (wall-ratio), which the strangers' own work on the same machine slows down; and attempts
+// a second. MiB is how much more memory the training process used at most.
 func BenchmarkStrangers(b *testing.B) {
 	for _, transport := range transports {
 		from := map[string]string{"here": "127.0.0.1", "elsewhere": "127.0.0.9"}

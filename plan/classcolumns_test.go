@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// TestClassColumns: layers see columns of classes where the plan asks for them and the data have them; else the
-// configuration says why not, and is that of components alone.
+// TestClassColumns: layers see columns of classes if the plan asks for them and the data have them. Otherwise the
+// configuration states why not, and has only components.
 func TestClassColumns(t *testing.T) {
 	data := task{Features: 30, Classes: 4}
 	several, many, numbers := data, data, data
@@ -17,7 +17,7 @@ func TestClassColumns(t *testing.T) {
 	for _, c := range []struct {
 		given string
 		data  task
-		why   string // they are left out; empty: they are not
+		why   string // why they are left out (empty = they are not)
 	}{
 		{"method: layer-wise\nencoder: pca:7+classes", data, ""},
 		{"method: layer-wise\nencoder: pca:7+classes\nmodel: gat\nrows: int8\nsums: auto", data, ""},
@@ -51,7 +51,7 @@ func TestClassColumns(t *testing.T) {
 	}
 }
 
-// TestDecayOfManyLabels: the default decay beside columns of classes is for few labels; any other is taken as it is.
+// TestDecayOfManyLabels: the default decay with columns of classes is for few labels; any other is taken as it is.
 func TestDecayOfManyLabels(t *testing.T) {
 	for given, want := range map[string]int{
 		"method: layer-wise\nmodel: gat":                                                                enoughLabels,
@@ -60,7 +60,7 @@ func TestDecayOfManyLabels(t *testing.T) {
 		"method: layer-wise\nencoder: pca:7":                                                            0,
 		"method: layer-wise\nencoder: raw":                                                              0,
 		"method: layer-wise\nencoder: raw\ndecay: 0.005\nrow_norm: l1\nexchange: halo\nkeep_last: true": 0,
-		// components alone
+		// only components
 		"method: layer-wise\ninductive: true":               0,
 		"method: layer-wise\nencoder: pca:7+classes\nlr: 1": enoughLabels,
 	} {
@@ -80,7 +80,7 @@ func TestHalfOfColumns(t *testing.T) {
 	for _, c := range []struct {
 		encoder  string
 		features int
-		want     int // components; 0: refused
+		want     int // components (0 = refused)
 	}{
 		{"pca:128+classes", 300, 128}, {"pca:128+classes", 256, 128}, {"pca:128+classes", 255, 127},
 		{"pca:128+classes", 1, 1}, {"pca:5", 10, 5}, {"pca:6", 10, 0}, {"pca:6+classes", 11, 0}, {"pca:1", 1, 1},

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// withLeaves returns a plan of a single closed form with so many members, each on a host of two, and the given
-// settings.
+// withLeaves returns a plan of a single closed form with several members, two on each host, and the given settings.
 func withLeaves(t *testing.T, members int, settings string) Plan {
 	t.Helper()
 	p, err := Read(sections(""+settings), nil, nil)
@@ -25,7 +24,7 @@ func withLeaves(t *testing.T, members int, settings string) Plan {
 	return *p
 }
 
-// TestCollectLeaves: members that share a host get ports of their own, and a host is told by its whole name.
+// TestCollectLeaves: members that share a host get different ports, and hosts are compared by their whole names.
 func TestCollectLeaves(t *testing.T) {
 	p := withLeaves(t, 3, "phones: 50")
 	p.Members = append(p.Members, Member{Name: "far", ID: "x"})

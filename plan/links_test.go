@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestLinksLayerByLayer: the defaults are accepted, and what layer-wise training of links does not take is named.
+// TestLinksLayerByLayer: the defaults are accepted, and settings that layer-wise training of links does not take are
+// named.
 func TestLinksLayerByLayer(t *testing.T) {
 	read := func(settings string) error {
 		p, err := Read(sections("task: links\n"+settings), nil, nil)

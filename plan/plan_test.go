@@ -171,7 +171,7 @@ func TestDefaults(t *testing.T) {
 	})
 }
 
-// TestFanouts: one number stands for all layers.
+// TestFanouts: one number applies to all layers.
 func TestFanouts(t *testing.T) {
 	for _, k := range []struct {
 		fanouts []int
@@ -210,7 +210,7 @@ func TestFanouts(t *testing.T) {
 	}
 }
 
-// TestSums: a sum of 8 bits has no room for the rounding of more than 63 peers, one of 4 bits for more than 7.
+// TestSums: a sum of 8 bits has no space for the rounding of more than 63 peers, one of 4 bits for more than 7.
 func TestSums(t *testing.T) {
 	p := Defaults(LayerWise, "")
 	p.LayerWise.Encoder, p.Federation().Sums, p.Federation().SecureSums = Encoder{Kind: "pca", K: 2}, "int8", "off"
@@ -281,7 +281,7 @@ func TestUnread(t *testing.T) {
 	read(t, "method: full-batch\nfetch: auto\nalpha: 0\n", nil)
 }
 
-// TestAllFaultsAtOnce: one reading tells all.
+// TestAllFaultsAtOnce: one reading reports all faults.
 func TestAllFaultsAtOnce(t *testing.T) {
 	p, err := Read(sections("method: full-batch\nlayers: 0\nlr: -1\ndropout: 1\nfetch: often\nencoder: mlp\n"+
 		"memory: -1\n"), nil, nil)
@@ -364,7 +364,7 @@ func leaves(at string, v reflect.Value, to map[string]string) {
 // TestEveryFieldHasASetting: a field of a trainer's configuration that no setting changes is one that somebody forgot
 // here.
 func TestEveryFieldHasASetting(t *testing.T) {
-	// What data decide, what papers fix, and what stays of a trainer that the program does not offer.
+	// Fields that data decide, that papers fix, and that belong to a trainer which the program does not offer.
 	fixed := []string{"Lambdas", "Spec.Units", "Spec.SiteShares.Scale", "Spec.SiteShares.Temperature", "Task",
 		"Features", "Adjacent", "LastHop", "Classes", "Spec.Task", "Spec.Features", "Spec.Classes", "Optimizer.Beta1",
 		"Optimizer.Beta2", "Optimizer.Eps", "Spec.Layers[].Relations", "Rows.Columns", "Spec.Decoder.Width",
@@ -399,7 +399,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 	reached := map[string]map[string]bool{}
 	everyPlan(func(p Plan) {
 		if p.Task.Links() {
-			return // of plans that the others stand for
+			return // of plans that the others represent
 		}
 		was, ok := config(p, data)
 		if !ok {
@@ -477,7 +477,7 @@ func TestEveryFieldHasASetting(t *testing.T) {
 }
 
 // TestClassWeights: weights are those of the data's classes, by name or by number; others are refused, as are weights
-// where nothing reads them.
+// that nothing reads.
 func TestClassWeights(t *testing.T) {
 	named, numbered := task{Features: 3, Classes: 3, Names: []string{"a", "b=c", "d"}}, task{Features: 3, Classes: 3}
 	several, numbers := named, named
@@ -530,7 +530,7 @@ func TestClassWeights(t *testing.T) {
 	}
 }
 
-// TestManyFeatures: relations share matrices where nodes have many features, and settings that differ from the defaults
+// TestManyFeatures: relations share matrices if nodes have many features, and settings that differ from the defaults
 // stay.
 func TestManyFeatures(t *testing.T) {
 	p := Defaults(FullBatch, "rgcn")
@@ -556,7 +556,7 @@ func TestManyFeatures(t *testing.T) {
 	}
 }
 
-// TestWithoutFeatures: models of typed edges have other defaults where nodes have no features, and settings that differ
+// TestWithoutFeatures: models of typed edges have other defaults if nodes have no features, and settings that differ
 // from the defaults stay.
 func TestWithoutFeatures(t *testing.T) {
 	data := task{Features: 300, Classes: 4, Relations: 6}

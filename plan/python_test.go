@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSettingsPageOfPython keeps the types of settings in Python what the tags of Plan say. HEDDLE_WRITE=1 writes them.
+// TestSettingsPageOfPython keeps the types of settings in Python equal to the tags of Plan. HEDDLE_WRITE=1 writes them.
 func TestSettingsPageOfPython(t *testing.T) {
 	generated(t, "../python/heddle/_settings.py", pythonSettings(comments(t)))
 }

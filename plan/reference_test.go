@@ -19,7 +19,7 @@ func TestSettingsPage(t *testing.T) {
 	generated(t, "../docs/reference/settings.md", settingsPage(comments(t)))
 }
 
-// generated keeps a file what its generator writes. HEDDLE_WRITE=1 writes it.
+// generated keeps a file equal to its generator's output. HEDDLE_WRITE=1 writes it.
 func generated(t *testing.T, path string, page []byte) {
 	t.Helper()
 	if os.Getenv("HEDDLE_WRITE") != "" {
@@ -69,7 +69,7 @@ func (s Setting) text(texts map[string]string) string {
 }
 
 // settingsPage is the reference of all settings: a table for the methods that share them, and below it what comments
-// have behind their first sentence.
+// have after their first sentence.
 func settingsPage(texts map[string]string) []byte {
 	var b bytes.Buffer
 	b.WriteString("# Settings\n\n<!-- generated: HEDDLE_WRITE=1 go test -run TestSettingsPage ./plan -->\n\n" +
@@ -252,7 +252,7 @@ func (one sharedSetting) defaults() string {
 	// methods that agree on all models of both are one
 	type alike struct {
 		methods, models []string
-		at              map[string]string // by model, empty: of most
+		at              map[string]string // by model (empty = of most)
 	}
 	var all []*alike
 	for k, method := range one.methods {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestEverySettingComesBack: a plan is the same after its text is read, whatever it sets. Models of a method write a
-// setting alike, so one of them stands for all; TestDefaults reads the text of each.
+// setting alike, so one of them represents all; TestDefaults reads the text of each.
 func TestEverySettingComesBack(t *testing.T) {
 	cameBack := map[string]bool{}
 	everyPlan(func(usual Plan) {
@@ -36,7 +36,7 @@ func TestEverySettingComesBack(t *testing.T) {
 	})
 }
 
-// TestSections: an experimental setting stands under experimental, any other does not, and a fault has its position.
+// TestSections: an experimental setting is under experimental, any other is not, and a fault has its position.
 func TestSections(t *testing.T) {
 	for text, want := range map[string]string{
 		"seed: 3\nsums: int8": "[2:1] sums must stand under class_means, experimental",
@@ -92,7 +92,7 @@ func TestSettingsOfOneSite(t *testing.T) {
 	read(t, "method: full-batch\nmemory: 3", nil)
 }
 
-// TestFewSettings: what users read of is short; what else a benchmark sets is experimental.
+// TestFewSettings: the list of settings for users is short; what only a benchmark sets is experimental.
 func TestFewSettings(t *testing.T) {
 	n := 0
 	for _, s := range Settings("") {

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestSecureSums: sums are secure by default with 3 to 64 peers; what cannot be is refused by name, and the
-// terms say who sees what.
+// TestSecureSums: sums are secure by default with 3 to 64 peers; what cannot be is refused by name, and the terms state
+// who sees what.
 func TestSecureSums(t *testing.T) {
 	for _, test := range []struct {
 		setting string
 		peers   int
 		secure  bool
-		says    string // of the refusal; empty: there is none
+		says    string // of the refusal (empty = there is none)
 		trust   string
 	}{
 		{"auto", 2, false, "", "the other site sees your sums"},

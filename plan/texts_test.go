@@ -8,8 +8,7 @@ import (
 // id is a peer ID.
 const id = "12D3KooWAAbDtCKfTbXVMXFWTBZuDyEeRcGZxb8QmNcLTiBRLF8d"
 
-// TestDeletedPrivacySettings: a plan with a setting of privacy that is no more is refused, and no other one is
-// suggested.
+// TestDeletedPrivacySettings: a plan with a deleted setting of privacy is refused, and no other one is suggested.
 func TestDeletedPrivacySettings(t *testing.T) {
 	for _, text := range []string{"label_epsilon: 4", "colluding: 1", "clip_means: true", "least_in_sum: 3"} {
 		_, err := Read(sections(""+text), nil, nil)
@@ -27,7 +26,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// TestStrangeTexts: what a plan says is shown at terminals, so that all texts have the alphabet of the roster.
+// TestStrangeTexts: texts of a plan are shown at terminals, so all have the alphabet of the roster.
 func TestStrangeTexts(t *testing.T) {
 	member := func(name, address string) string {
 		return "members:\n- name: " + name + "\n  id: " + id + "\n  addresses: [" + address + "]\n"

@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// TestTakeOfMost: peers whose digests agree keep their weights; else all take those of the first of the most peers that
-// agree, unless these are further apart than rounding explains.
+// TestTakeOfMost: peers whose digests agree keep their weights; else all take the weights of the first peer in the
+// largest group that agrees, unless these are further apart than rounding explains.
 func TestTakeOfMost(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// listed returns a group of one of two members that may send two rounds of 3 columns of 5 rows, a sum of 4 numbers in
-// one or two parts with 2 whole numbers beside them, and one of 6 numbers in int8.
+// listed returns the group of one of two members. It may send two rounds of 3 columns of 5 rows, a sum of 4 numbers in
+// one or two parts with 2 whole numbers, and one of 6 numbers in int8.
 func listed(t *testing.T) *comm.Group {
 	t.Helper()
 	l := train.NewMessages(train.Members{Peers: 2, Nodes: 10})

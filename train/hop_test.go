@@ -13,7 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// TestHop: whatever crosses, a hop is that of the whole graph; sums are rounded no worse than rows.
+// TestHop: whatever is sent, a hop equals the hop over the whole graph; sums are rounded no worse than rows.
 func TestHop(t *testing.T) {
 	g, shards := toy(t)
 	for _, norm := range []graph.Norm{graph.GCN, graph.Mean} {
@@ -94,8 +94,8 @@ func TestReweigh(t *testing.T) {
 	})
 }
 
-// TestFarValuesAreRefused: what is beyond the limit is cut off by its owner, whoever it is, and what a peer sends
-// beyond it is refused by that peer's name; so are values that are not finite where rows cross as they are.
+// TestFarValuesAreRefused: its owner clips what is beyond the limit, and what a peer sends beyond it is refused by that
+// peer's name. So are values that are not finite if rows are sent as they are.
 func TestFarValuesAreRefused(t *testing.T) {
 	_, shards := toy(t)
 	for name, lie := range map[string]func(x mat.Dense, c *Crossing){

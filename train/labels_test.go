@@ -16,7 +16,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// labelled is a graph of 300 nodes of 5 classes, of which the last has one training node. Every third node is for
+// labelled is a graph of 300 nodes of 5 classes; the last class has one training node. Every third node is for
 // training, and some of those have no label.
 func labelled(t *testing.T, multi bool) *graph.Graph {
 	t.Helper()
@@ -53,7 +53,7 @@ func labelled(t *testing.T, multi bool) *graph.Graph {
 	return g
 }
 
-// validating counts labels over that many peers, and returns the nodes that validate, whoever holds them.
+// validating counts labels over that many peers, and returns the nodes that validate, at any peer.
 func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []int64, counts LabelCounts) {
 	t.Helper()
 	owner := make([]int32, g.N())
@@ -95,7 +95,7 @@ func validating(t *testing.T, g *graph.Graph, peers int, seed uint64) (nodes []i
 }
 
 // TestHoldOut: without validation nodes about a tenth of the labelled training nodes validate, the same ones for any
-// peers; nothing changes where any peer has one.
+// peers; nothing changes if any peer has one.
 func TestHoldOut(t *testing.T) {
 	for _, multi := range []bool{false, true} {
 		g := labelled(t, multi)
@@ -142,7 +142,8 @@ func TestHoldOut(t *testing.T) {
 	}
 }
 
-// TestLastRound: where the last round is taken no node is held out, which is said; a class of one node does not matter.
+// TestLastRound: if the last round is taken no node is held out, which is reported; a class of one node does not
+// matter.
 func TestLastRound(t *testing.T) {
 	for _, multi := range []bool{false, true} {
 		g := labelled(t, multi)
@@ -177,7 +178,7 @@ func one(labels graph.Labels) (count []float64) {
 }
 
 // TestHoldOutSparesSmallClasses: whatever the seed, every class that has training nodes keeps some; with one training
-// node a class nothing can be held out, which is said. A validation node without a label is none.
+// node a class nothing can be held out, which is reported. A validation node without a label is none.
 func TestHoldOutSparesSmallClasses(t *testing.T) {
 	g := labelled(t, false)
 	g.Labels.Class[200], g.Split[200] = -1, graph.Val

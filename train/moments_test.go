@@ -10,7 +10,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// priced is labelled with two columns of numbers in place of classes: one far from 0, one near it.
+// priced is labelled with two columns of numbers instead of classes: one far from 0, one near it.
 func priced(t *testing.T) *graph.Graph {
 	t.Helper()
 	g := labelled(t, false)
@@ -27,8 +27,8 @@ func priced(t *testing.T) *graph.Graph {
 	return g
 }
 
-// TestUnits: mean and deviation of the training nodes are the same for any peers, are those of the nodes that learn
-// where some are held out, and make the targets that are learned standardised.
+// TestUnits: mean and deviation of the training nodes are the same for any peers, are computed from the nodes that
+// learn if some are held out, and make the targets that are learned standardised.
 func TestUnits(t *testing.T) {
 	for _, validation := range []bool{false, true} {
 		g := priced(t)

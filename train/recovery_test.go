@@ -68,7 +68,7 @@ func snapshot() Snapshot {
 	return s
 }
 
-// TestSnapshotTravelsWhole: a snapshot parses to what it was, and nothing else is taken for one.
+// TestSnapshotTravelsWhole: a snapshot parses to what it was, and nothing else is accepted as one.
 func TestSnapshotTravelsWhole(t *testing.T) {
 	b := snapshot().encode()
 	s, err := shape.parse(b)
@@ -274,8 +274,8 @@ func eachOfTwo(do func(rank int, g *comm.Group) error) (errs [2]error) {
 	return errs
 }
 
-// TestGreetAndFetch: the generation is one above all that the members had a part in, and kept; who has another state
-// gets the furthest, with its own bytes of what it had a part in and all that it has sent for the rest.
+// TestGreetAndFetch: the generation is one above all in which the members took part, and is kept. A member with another
+// state gets the furthest, with its own bytes for rounds in which it took part, and all that it has sent for the rest.
 func TestGreetAndFetch(t *testing.T) {
 	dir := t.TempDir()
 	var fetched [2]*Snapshot

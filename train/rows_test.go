@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
 const peers = 3
 
-// toy is a directed graph of 60 nodes with edge weights, of which part 0 owns fewest.
+// toy is a directed graph of 60 nodes with edge weights; part 0 owns the fewest nodes.
 func toy(t *testing.T) (*graph.Graph, []*shard.Shard) {
 	t.Helper()
 	const n, columns = 60, 4
@@ -109,7 +109,7 @@ func TestHaloRows(t *testing.T) {
 	}
 }
 
-// TestInductiveView holds what each peer sees to the whole graph without its validation and test nodes.
+// TestInductiveView compares what each peer sees with the whole graph without its validation and test nodes.
 func TestInductiveView(t *testing.T) {
 	g, shards := toy(t)
 	left := g.Adj.Without(g.Split, graph.Val, graph.Test)
@@ -174,8 +174,8 @@ func TestEdgesAreNormalisedOnce(t *testing.T) {
 	}
 }
 
-// TestCovers: what a peer gives another is what that one takes, fewer messages than rows; where it is not worth it,
-// nobody is asked.
+// TestCovers: what a peer gives another is what that one takes, fewer messages than rows; if it saves nothing, nobody
+// is asked.
 func TestCovers(t *testing.T) {
 	_, shards := toy(t)
 	for _, worth := range []bool{true, false} {

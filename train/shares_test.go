@@ -38,7 +38,7 @@ func find(t *testing.T, g *graph.Graph, logits mat.Dense) Correction {
 }
 
 // skewed returns the graph of 7, 2 and 1 of ten nodes, and logits of them: noise, and more for a node's class. 30 nodes
-// of each class validate, or so many of them.
+// of each class validate, or the given number of them.
 func skewed(key rng.Key, more float32, validating int) (*graph.Graph, mat.Dense) {
 	g := graphtest.Skewed(true)
 	logits := mat.New(g.N(), 3)
@@ -57,7 +57,7 @@ func skewed(key rng.Key, more float32, validating int) (*graph.Graph, mat.Dense)
 	return g, logits
 }
 
-// accuracy is that of the test nodes.
+// accuracy is the accuracy over the test nodes.
 func accuracy(g *graph.Graph, logits mat.Dense) float64 {
 	right, nodes := 0, g.InSplit(graph.Test)
 	for _, i := range nodes {
@@ -68,8 +68,8 @@ func accuracy(g *graph.Graph, logits mat.Dense) float64 {
 	return float64(right) / float64(len(nodes))
 }
 
-// TestPoorModelStays: logits that hardly tell the classes apart tell no shares either, and few nodes that validate do
-// not see it. Those that do tell them apart move.
+// TestPoorModelStays: logits that hardly distinguish the classes show no shares either, and few validation nodes cannot
+// see that. Logits that do distinguish them move.
 func TestPoorModelStays(t *testing.T) {
 	const draws = 40
 	for _, poor := range []bool{true, false} {
@@ -98,8 +98,8 @@ func TestPoorModelStays(t *testing.T) {
 	}
 }
 
-// TestDrawnByClass: nodes that were drawn by class need not be the same number of each, but some of each. Those
-// that were drawn at random of classes that are not as frequent were not drawn by class.
+// TestDrawnByClass: nodes that were sampled by class need some of each class, but not equally many. Nodes that were
+// sampled at random from classes of other frequencies were not sampled by class.
 func TestDrawnByClass(t *testing.T) {
 	for _, c := range []struct {
 		nodes []float64
@@ -115,8 +115,8 @@ func TestDrawnByClass(t *testing.T) {
 	}
 }
 
-// TestMissingLabels: logits of a model move in the same direction where a few training or validation nodes have lost
-// their labels.
+// TestMissingLabels: logits of a model move in the same direction if a few training or validation nodes have lost their
+// labels.
 func TestMissingLabels(t *testing.T) {
 	g, logits := skewed(rng.New(1), 1.5, 30)
 	want := find(t, g, logits)
@@ -139,7 +139,7 @@ func TestMissingLabels(t *testing.T) {
 	}
 }
 
-// TestOtherTypesTellNothing: nodes of a type without labels, to which the model gives one class, change nothing.
+// TestOtherTypesTellNothing: nodes of a type without labels, which the model gives one class, change nothing.
 func TestOtherTypesTellNothing(t *testing.T) {
 	g, logits := skewed(rng.New(1), 1.5, 30)
 	want := find(t, g, logits)
@@ -189,7 +189,8 @@ func TestShiftedShares(t *testing.T) {
 	}
 }
 
-// TestChoose: the first of the best parts is chosen, or of few validation nodes the last that they cannot tell from it.
+// TestChoose: the first of the best parts is chosen or, with few validation nodes, the last one that they cannot
+// distinguish from it.
 func TestChoose(t *testing.T) {
 	right := [][]float64{{10, 20}, {14, 18}, {16, 15}, {16, 15}, {20, 3}}
 	weight, validating := []float64{0.7 / 20, 0.3 / 20}, []float64{20, 20}

@@ -70,7 +70,7 @@ func sites(t *testing.T, sparse bool) *graph.Graph {
 	return g
 }
 
-// cut returns the parts of g, of which each peer owns every so manyth node.
+// cut returns the parts of g, whose nodes the peers own in turn.
 func cut(t *testing.T, g *graph.Graph, peers int) []*shard.Shard {
 	t.Helper()
 	owner := make([]int32, g.N())
@@ -120,7 +120,7 @@ func traced(t *testing.T, spec nn.Spec) *nn.Model {
 	return m
 }
 
-// specs are models of every convolution, trained by layers and end to end, and in closed form.
+// specs are models of every convolution, trained layer by layer and end to end, and in closed form.
 func specs(t *testing.T) map[string]nn.Spec {
 	t.Helper()
 	all := map[string]nn.Spec{}
@@ -191,8 +191,8 @@ func specs(t *testing.T) map[string]nn.Spec {
 	return all
 }
 
-// TestAsOnTheWholeGraph: whatever the model and the number of peers, whatever travels in place of rows, the peers'
-// logits are those of the model on the whole graph, up to rounding.
+// TestAsOnTheWholeGraph: the peers' logits equal the logits of the model on the whole graph, up to rounding, for every
+// model and number of peers, whatever is sent instead of rows.
 func TestAsOnTheWholeGraph(t *testing.T) {
 	for _, sparse := range []bool{true, false} {
 		g := sites(t, sparse)
@@ -239,8 +239,8 @@ func TestAsOnTheWholeGraph(t *testing.T) {
 	}
 }
 
-// TestSiteWithoutEdges: a site that no edge joins to the others takes part in all exchanges, although it reads no row
-// of theirs.
+// TestSiteWithoutEdges: a site without edges to the others takes part in all exchanges, although it reads no row of
+// theirs.
 func TestSiteWithoutEdges(t *testing.T) {
 	g := sites(t, true)
 	var src, dst []int32
@@ -344,7 +344,7 @@ func near(a, b mat.Dense) bool {
 	return a.Rows == b.Rows && a.Cols == b.Cols
 }
 
-// TestRefused: what does not fit is an error before anything travels.
+// TestRefused: what does not fit is an error before anything is sent.
 func TestRefused(t *testing.T) {
 	g := sites(t, true)
 	m := traced(t, specs(t)["gcn none"])
@@ -380,8 +380,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestWithoutLabels: a site without labels predicts as one does whose nodes have none, whatever of labels the model
-// reads.
+// TestWithoutLabels: a site without labels predicts like one whose nodes have none, whichever labels the model reads.
 func TestWithoutLabels(t *testing.T) {
 	for _, name := range []string{"class means", "sage, smoothed", "gcn with labels", "gat none"} {
 		g := sites(t, false)

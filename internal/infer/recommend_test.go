@@ -29,8 +29,8 @@ func read(t *testing.T, text string) plan.Plan {
 	return *p
 }
 
-// TestRecommend: a model of links between communities, trained at three peers, recommends new links within them; those
-// of one relation are as their scores say, and none is there already.
+// TestRecommend: a model of links between communities, trained at three peers, recommends new links within them; the
+// links of one relation follow their scores, and none is there already.
 func TestRecommend(t *testing.T) {
 	g := graphtest.Communities(120, 3, 8, 0.95, rng.New(2))
 	g.X = graph.Features{}

@@ -26,8 +26,8 @@ func rowsOf(rank, n int) mat.Dense {
 	return x
 }
 
-// Each member gets the sums of its neighbours' rows and nothing else: those of one who has all rows, less those of a
-// leaf that was offline. A leaf sends and fetches what the formula says.
+// Each member gets only the sums of its neighbours' rows, less the rows of a leaf that was offline. A leaf sends and
+// fetches the bytes of the formula.
 func TestGather(t *testing.T) {
 	const sites, members = 3, 7
 	pairs := [][2]string{{"0 a", "3 a"}, {"0 a", "4 b"}, {"1 b", "3 b"}, {"3 a", "4 a"}, {"4 a", "3 a"}, {"5 a", "6 b"},
@@ -107,7 +107,7 @@ type offline struct{ leaf.Uplink }
 
 func (offline) Send(context.Context, int, []byte) error { return errors.New("offline") }
 
-// Sites whose edges differ, or that have the same node, say so; edges of a node to itself are none.
+// Sites whose edges differ, or that have the same node, return errors; edges of a node to itself do not count.
 func TestEdgesRefuse(t *testing.T) {
 	for name, test := range map[string]struct {
 		other [][2]string

@@ -21,9 +21,9 @@ func (k kept) journal() *leaf.Journal {
 		Kept: func(name string) ([]byte, error) { return k[name], nil }}
 }
 
-// life runs so many sums at two sites that go on from their journals, with a sum over neighbours in the place of each
-// third one, and returns what the sums were at each. Of the first other sums they have other numbers than usual. No
-// leaf is there: a sum that waits for one takes a tick.
+// life runs several sums at two sites that go on from their journals, and returns the sums at each. Every third one is
+// a sum over neighbours. In the first `other` sums they have other numbers than usual. No leaf is there: a sum that
+// waits for one takes a tick.
 func life(t *testing.T, journals []kept, run byte, sums, other int) (all [2][]float32, errs [2]error) {
 	t.Helper()
 	edges, err := leaf.NewEdges([][2]string{{"0 a", "1 b"}})
@@ -80,9 +80,9 @@ func life(t *testing.T, journals []kept, run byte, sums, other int) (all [2][]fl
 	return all, errs
 }
 
-// Sites that begin again have the sums of the life before, and nobody sums them again: here with other numbers, which
-// the sums do not get. A site that lacks the last sum gets it; the last one over neighbours is repeated; a site that
-// has lost more, or has the sums of another run, says so.
+// Sites that begin again have the earlier sums, and nobody sums them again: here with other numbers, which the sums do
+// not get. A site that lacks the last sum gets it; the last one over neighbours is repeated. A site that has lost more,
+// or has the sums of another run, returns an error.
 func TestJournal(t *testing.T) {
 	whole := []kept{{}, {}}
 	want, _ := life(t, whole, 1, 6, 0)

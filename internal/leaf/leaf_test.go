@@ -41,7 +41,7 @@ type federation struct {
 	wait       sync.WaitGroup
 }
 
-// meet makes a federation of m sites, whose exchanges close with so many leaves or after a second, and serves leaves.
+// meet makes a federation of m sites, whose exchanges close with `quorum` leaves or after a second, and serves leaves.
 func meet(t *testing.T, sites, leaves, quorum int, secure bool) *federation {
 	return meetOver(t, sites, leaves, quorum, secure, nil)
 }
@@ -49,7 +49,7 @@ func meet(t *testing.T, sites, leaves, quorum int, secure bool) *federation {
 // nodesOf returns the names of the nodes of a site or leaf, by rank.
 func nodesOf(rank int) []string { return []string{fmt.Sprint(rank, " a"), fmt.Sprint(rank, " b")} }
 
-// meetOver is meet where leaves have edges.
+// meetOver is meet for leaves with edges.
 func meetOver(t *testing.T, sites, leaves, quorum int, secure bool, edges *leaf.CrossEdges) *federation {
 	f := &federation{agreed: leaf.Agreement{Run: [8]byte{7}, Sites: sites, Least: 2, Most: leaves, Edges: edges != nil},
 		leaves: leaves, net: netsim.New(sites+leaves,
@@ -140,7 +140,7 @@ func numbers(member, exchange, n int) *comm.Contribution {
 	return c
 }
 
-// pooled returns the sums of what the members contribute, as one who has all numbers computes them.
+// pooled returns the sums of what the members contribute, computed from all numbers.
 func pooled(members []int, exchange, n int) *comm.Contribution {
 	sum := &comm.Contribution{Update: make([]float32, n), Counts: make([]int64, 3)}
 	for i := range n {
@@ -171,8 +171,8 @@ func equal(t *testing.T, who string, got, want *comm.Contribution) {
 	}
 }
 
-// What sites and leaves compute are the sums of the pooled numbers to the last bit, whoever adds them where, also under
-// the sites' masks.
+// Sites and leaves compute the sums of the pooled numbers to the last bit, in any order and place, also under the
+// sites' masks.
 func TestSumsArePooledSums(t *testing.T) {
 	for _, test := range []struct {
 		sites, leaves int
@@ -223,8 +223,8 @@ func (u faulty) Send(ctx context.Context, site int, share []byte) error {
 	return u.send(ctx, site, share)
 }
 
-// A leaf that is gone between its two messages, one that says everything twice, one that comes late and one that starts
-// again in the middle: sums are of those whose shares all sites have, once each.
+// A leaf that is gone between its two messages, one that sends everything twice, one that comes late and one that
+// starts again in the middle. Sums have exactly the leaves whose shares all sites have, once each.
 func TestDropOuts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const sites, leaves, n = 3, 6, 10
@@ -435,9 +435,9 @@ func shares(a leaf.Agreement, who leaf.Token, seed uint64, update []float32) [][
 	return w.sent
 }
 
-// No site's bytes tell anything of a leaf's numbers: with equal seeds, all but one site get equal bytes whatever the
-// numbers are, and that one's differ by exactly their difference; over fresh seeds its bytes are uniform. Lengths are
-// those of the formula.
+// No site's bytes reveal anything about a leaf's numbers. With equal seeds, all sites except one get equal bytes
+// whatever the numbers are, and that one's bytes differ by exactly their difference. Over fresh seeds its bytes are
+// uniform. Lengths follow the formula.
 func TestSharesTellNothing(t *testing.T) {
 	a := leaf.Agreement{Sites: 3, Least: 2, Most: 100}
 	who := token(1) // whose first site is 1

@@ -19,8 +19,8 @@ type swallow struct{ comm.Transport }
 func (swallow) Send(context.Context, int, []byte, []byte) error { return nil }
 func (swallow) Close() error                                    { return nil }
 
-// TestMaxBytesOfARun: the bound of a policy holds for all sessions of a run together, also where the process is
-// restarted, and is not passed where it is killed.
+// TestMaxBytesOfARun: the bound of a policy applies to all sessions of a run together, even if the process is
+// restarted, and is not exceeded if it is killed.
 func TestMaxBytesOfARun(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() *keeper {

@@ -22,7 +22,7 @@ func TestPhoneComesBack(t *testing.T) {
 	lost := func(err error) error { return &comm.PeerError{Rank: 1, Op: "dial", Err: err} }
 	away, barred := lost(errors.New("no route")), lost(leaf.ErrNotAdmitted)
 	for name, test := range map[string]struct {
-		meets  func(attempt int) error // nil: the sites are there
+		meets  func(attempt int) error // (nil = the sites are there)
 		loses  int                     // sums after which the site is lost
 		pauses []int                   // seconds
 		ends   string

@@ -17,8 +17,8 @@ import (
 	"github.com/heddle-gnn/heddle/train/checkpoint"
 )
 
-// TestSilentMember: a member that stays connected and sends nothing ends the session, and is named at once and at last,
-// whoever else has left since then.
+// TestSilentMember: a member that stays connected and sends nothing ends the session. It is named at once and in the
+// end, even if others have left since then.
 func TestSilentMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mem := netsim.New(2, netsim.Config{})

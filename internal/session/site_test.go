@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// TestBoundsOfAHost: the peer timeout comes from the plan, the receive limit is the lower one of the site and its
+// TestBoundsOfAHost: the peer timeout comes from the plan; the receive limit is the lower one of the site and its
 // policy.
 func TestBoundsOfAHost(t *testing.T) {
 	const at = "/ip4/127.0.0.1/udp/4001/quic-v1"

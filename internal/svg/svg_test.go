@@ -31,7 +31,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// What is drawn is inside the frame, and a chart is XML with its text alternative, also an empty one and one of one
+// Everything is plotted inside the frame. A chart is XML with its text alternative, even if it is empty or has one
 // point.
 func TestElement(t *testing.T) {
 	empty, one, full := New(Page, 300, 200, "x", "y"), New(Page, 300, 200, "x", "y"),

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// bomb is a list whose aliases stand for 9 to the power of depth entries.
+// bomb is a list whose aliases represent 9 to the power of depth entries.
 func bomb(depth int) string {
 	text := "encoder: [&a0 [b, b, b, b, b, b, b, b, b]"
 	for k := 1; k < depth; k++ {

@@ -21,8 +21,8 @@ var declared = map[string]*regexp.Regexp{
 	"Mobile.objc.h": regexp.MustCompile(`^(@interface|@protocol|@property|- \(|FOUNDATION_EXPORT) ?.*`),
 }
 
-// TestAPI: gobind takes all that package mobile exports, and makes of it what testdata/api.txt has. A change of that
-// file is a change for every app.
+// TestAPI: gobind accepts all that package mobile exports, and makes the API in testdata/api.txt. A change of that file
+// is a change for every app.
 func TestAPI(t *testing.T) {
 	dir := t.TempDir()
 	out, err := exec.Command("go", "tool", "gobind", "-lang=java,objc,go", "-tags=no_websocket", "-outdir="+dir,
@@ -79,8 +79,8 @@ var (
 	swiftMethod = regexp.MustCompile(`\bfunc (\w+)\(([^)]*)\)`)
 )
 
-// TestSwift: what the library for Swift uses of the framework is in its header, with these labels, and its module is
-// called as the framework. No compiler is to be had outside a Mac.
+// TestSwift: the framework's header has all that the library for Swift uses, with these labels, and its module has the
+// name of the framework. There is no compiler outside a Mac.
 func TestSwift(t *testing.T) {
 	text, err := os.ReadFile("testdata/api.txt")
 	core, err2 := os.ReadFile("swift/Sources/Heddle/Heddle.swift")

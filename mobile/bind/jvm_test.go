@@ -52,7 +52,7 @@ func build(t *testing.T) machine {
 	return machine{dir, filepath.Join(dir, "classes"), "Phone"}
 }
 
-// phone is a process, of which lines are what it prints.
+// phone is a process; lines are what it prints.
 type phone struct {
 	*exec.Cmd
 	lines chan string
@@ -167,8 +167,8 @@ func people(t *testing.T, nodes int) *graph.Graph {
 		Labels: graph.Labels{Classes: 2, Class: class}, Split: split}
 }
 
-// train runs the site, and both phones with fresh directories and so many nodes. between is given phone 1, and returns
-// whoever takes its place; nil: nobody does.
+// train runs the site, and both phones with fresh directories and this many nodes. between gets phone 1, and returns
+// the phone that replaces it (nil = none).
 func (f *federation) train(t *testing.T, nodes int, between func(*phone, []string) *phone) (models [][]byte) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -302,7 +302,7 @@ func leaves(t *testing.T, programs ...machine) {
 	for r, one := range phones {
 		one.until(t, "state done")
 		t.Log(one.until(t, "resident"), one.until(t, "right"))
-		one.until(t, "end") // of what else the phone in Kotlin checks
+		one.until(t, "end") // of further checks of the phone in Kotlin
 		if models[r], err = os.ReadFile(filepath.Join(dir, fmt.Sprint(r), "runs", "model.safetensors")); err != nil {
 			t.Fatal(err)
 		}
@@ -361,7 +361,7 @@ func (m machine) licensed(t *testing.T) {
 	}
 }
 
-// size holds the library to its goals.
+// size compares the library with its goals.
 func (m machine) size(t *testing.T) {
 	library := filepath.Join(m.dir, "libgojni.so")
 	info, err := os.Stat(library)

@@ -52,8 +52,8 @@ func TestPowerCutAtAnyCall(t *testing.T) {
 	})
 }
 
-// Whatever call fails (a full disk, a sync that fails), Save says so, names the file, and the
-// states before are as they were; with room again, or on the next try, the store goes on.
+// Whatever call fails (a full disk, a sync that fails), Save returns an error that names the file, and the states
+// before are unchanged. With space again, or on the next try, the store goes on.
 func TestAnyCallFails(t *testing.T) {
 	for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 		for at := 0; ; at++ {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestLock: a directory of states is one peer's alone, until its run ends.
+// TestLock: a directory of states belongs to only one peer, until its run ends.
 func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	release, err := Lock(dir)

@@ -108,7 +108,7 @@ func TestSaverProcess(t *testing.T) {
 	}
 }
 
-// Whenever a process dies, what it last said it saved, or what it was just saving, is there whole.
+// Whenever a process dies, the state that it last reported as saved, or the one that it was saving, is there whole.
 func TestKilledWhileSaving(t *testing.T) {
 	dir := t.TempDir()
 	for kill := range 6 {
@@ -128,7 +128,7 @@ func TestKilledWhileSaving(t *testing.T) {
 			}
 		}
 		child.Process.Kill()
-		for lines.Scan() { // what it said before the kill reached it
+		for lines.Scan() { // what it printed before the kill
 			if text := lines.Text(); strings.HasPrefix(text, "saved ") {
 				fmt.Sscanf(text, "saved %d", &said)
 			}

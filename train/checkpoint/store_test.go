@@ -18,7 +18,7 @@ import (
 
 var run = Fingerprints{Config: [32]byte{1}, Model: [32]byte{2}, Shard: [32]byte{3}}
 
-// stateOf returns a state that differs from those of other numbers.
+// stateOf returns a state that differs from the states of other numbers.
 func stateOf(n int) *State {
 	return &State{
 		Fingerprints: run,
@@ -101,8 +101,8 @@ func TestStoreKeepsTheTwoNewest(t *testing.T) {
 	checkList(t, s, 6, 5)
 }
 
-// A run that went back to a state keeps it until there are two newer ones, though there was a newer
-// one before: that is gone as soon as the state is restored, and stays if it is not.
+// A run that went back to a state keeps it until there are two newer ones. A newer state from before is gone as soon as
+// the older one is restored, and stays if it is not.
 func TestRestoreRemovesNewerStates(t *testing.T) {
 	s := &Store{Dir: t.TempDir()}
 	save(t, s, 10)

@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-// example is a graph of n nodes and logits for them, of classes where a quarter validates, or none does.
+// example is a graph of n nodes and logits for them, of classes; a quarter of the nodes validates, or none does.
 func example(t *testing.T, n, classes int, multi, validated bool) (*graph.Graph, mat.Dense) {
 	t.Helper()
 	key, logits := rng.New(5), mat.New(n, classes)
@@ -78,7 +78,7 @@ func parts(t *testing.T, g *graph.Graph, k int) []*shard.Shard {
 	return all
 }
 
-// modelOf returns a model of so many classes.
+// modelOf returns a model of a number of classes.
 func modelOf(t *testing.T, classes int) *nn.Model {
 	t.Helper()
 	model, err := nn.New(nn.Spec{Task: "single", Features: 1, Classes: classes, LayerOutput: "hidden",
@@ -199,7 +199,7 @@ func TestSameForAnyPeers(t *testing.T) {
 	}
 }
 
-// TestBytes: the numbers that a peer sends are those that are disclosed before.
+// TestBytes: a peer sends the numbers that are disclosed before.
 func TestBytes(t *testing.T) {
 	for _, c := range []struct {
 		classes int
@@ -260,7 +260,7 @@ func TestWithoutLogits(t *testing.T) {
 	}
 }
 
-// TestAPeerFails: where a peer is gone the others have an error, soon, and no figures; together again they have them.
+// TestAPeerFails: if a peer is gone the others soon have an error, and no figures; together again they have them.
 func TestAPeerFails(t *testing.T) {
 	g, logits := example(t, 300, 3, false, true)
 	all := exchanges(parts(t, g, 3), "accuracy", eval.Goal{})

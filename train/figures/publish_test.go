@@ -11,8 +11,8 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// TestPublish: sites that allow it tell the others their metric, rounded, and only where the totals do not then tell
-// that of a site which does not.
+// TestPublish: sites that allow it send the others their metric, rounded, and only if the totals do not then reveal the
+// metric of a site that does not allow it.
 func TestPublish(t *testing.T) {
 	g, logits := example(t, 1200, 3, false, true)
 	shards := parts(t, g, 4)
@@ -25,7 +25,7 @@ func TestPublish(t *testing.T) {
 		{[4]int{20, 20, 20, 0}, nil}, // the last would follow
 		{[4]int{20, 0, 20, 0}, nil},  // each of the two would know the other's
 		{[4]int{0, 0, 20, 0}, []int{2}},
-		{[4]int{20, 500, 500, 500}, []int{0}}, // nobody has so many
+		{[4]int{20, 500, 500, 500}, []int{0}}, // nobody has this many
 		{[4]int{0, 0, 500, 0}, nil},
 	} {
 		all := exchanges(shards, "accuracy", eval.Goal{})
@@ -69,8 +69,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestMayTell: figures of single sites stay where those of a hidden one, or of a few nodes, would follow from the
-// totals.
+// TestMayTell: figures of single sites are not sent if figures of a hidden site, or of a few nodes, would follow from
+// the totals.
 func TestMayTell(t *testing.T) {
 	for of, want := range map[[standings]int64]bool{
 		{0, 0, 0}: false,
@@ -90,8 +90,8 @@ func TestMayTell(t *testing.T) {
 	}
 }
 
-// TestPublishedIsCoarse: a site where all nodes are right, or wrong, does not tell so; a ranking of very few is not
-// told, and a site that has the model from another adds nothing and hides nothing.
+// TestPublishedIsCoarse: a site does not reveal that all of its nodes are right, or wrong. A ranking of very few is not
+// sent, and a site that has the model from another adds nothing and hides nothing.
 func TestPublishedIsCoarse(t *testing.T) {
 	for _, c := range []struct {
 		rows   int64
@@ -121,7 +121,7 @@ func TestPublishedIsCoarse(t *testing.T) {
 	}
 }
 
-// TestPublishedBytes: who tells its figures sends a few bytes more, which are control.
+// TestPublishedBytes: a site that publishes its figures sends a few more bytes, which are control.
 func TestPublishedBytes(t *testing.T) {
 	g, logits := example(t, 1200, 3, false, true)
 	shards := parts(t, g, 3)

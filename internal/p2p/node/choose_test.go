@@ -10,8 +10,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// Transport auto measures every carrier by which a peer can be dialled, and takes the fastest;
-// where UDP leads nowhere, it does without.
+// Transport auto measures every carrier by which a peer can be dialled, and takes the fastest; if UDP does not get
+// through, it uses another.
 func TestAutoMeasures(t *testing.T) {
 	for name, blocked := range map[string]bool{"all": false, "no UDP": true} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestAutoMeasures(t *testing.T) {
 				}
 			}
 			a.Admit([]Peer{to})
-			// there is a bound on how long that may take, and then none is
+			// the search is bounded in time, and may then find none
 			await(t, "a carrier is measured", func() bool {
 				a.choose(t.Context(), b.ID())
 				return a.chosen[b.ID()]

@@ -30,11 +30,11 @@ func (s *bytesStream) Close() error                { return nil }
 func (s *bytesStream) CloseWrite() error           { return nil }
 func (s *bytesStream) Reset() error                { s.reset = true; return nil }
 
-// A probe's answers are taken where they are whole and count what was sent.
+// A probe's answers are accepted if they are whole and count what was sent.
 func FuzzProbeAnswer(f *testing.F) {
 	said := func(sent uint64) []byte {
 		s := &bytesStream{in: bytes.NewReader(nil)}
-		mss.SelectProtoOrFail(probeProtocol, s) // what one side says when it asks is what the other says when it agrees
+		mss.SelectProtoOrFail(probeProtocol, s) // a request and an agreement have the same bytes
 		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(s.out.Bytes(), 1<<60), sent)
 	}
 	f.Add(said(100), uint16(100))

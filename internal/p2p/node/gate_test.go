@@ -29,8 +29,8 @@ type gateConn struct {
 func (c gateConn) RemotePeer() peer.ID           { return c.from }
 func (c gateConn) RemoteMultiaddr() ma.Multiaddr { return c.at }
 
-// Over QUIC a member at an address that is not known gets in, when it has shown that the address is
-// its own; and at one that is known no more often than the address may.
+// Over QUIC a member at an unknown address is admitted when it has proved that the address is its own. At a known
+// address it is admitted no more often than the address may.
 func TestQUICAsksTheGate(t *testing.T) {
 	a, b := listen(t, "quic"), listen(t, "quic")
 	b.Admit([]Peer{peerOf(a)})
@@ -87,9 +87,8 @@ func initial(t *testing.T) []byte {
 	return b[:n]
 }
 
-// What a sender is sent who may have written another's address on its packet is one short packet
-// that asks whether it receives it (Retry, RFC 9000, section 8.1.2), or refuses it. A member's
-// address is not asked.
+// A sender that may have forged its address gets one short packet, which asks it to prove that it receives (Retry, RFC
+// 9000, section 8.1.2) or refuses it. A member's address is not asked.
 func TestQUICAsksUnknownAddresses(t *testing.T) {
 	a := listen(t, "quic")
 	to, _, err := quicreuse.FromQuicMultiaddr(a.Addrs()[0])
@@ -130,8 +129,8 @@ func TestQUICAsksUnknownAddresses(t *testing.T) {
 	}
 }
 
-// Who has not shown that it receives what is sent to its address begins no handshake, whether or
-// not there is room for strangers.
+// A sender that has not proved that it receives at its address begins no handshake, whether or not there is space for
+// strangers.
 func TestQUICRefusesUnverifiedAddresses(t *testing.T) {
 	a := listen(t, "quic")
 	a.Admit([]Peer{{ID: newIdentity(t).ID(), Addrs: []ma.Multiaddr{ma.StringCast("/ip4/198.51.100.7/udp/1/quic-v1")}}})
@@ -149,7 +148,7 @@ func TestQUICRefusesUnverifiedAddresses(t *testing.T) {
 	}
 }
 
-// What anybody on the local network announces is bounded, in peers and in addresses of each.
+// Announcements on the local network are bounded, in peers and in addresses of each.
 func TestAnnouncementsAreBounded(t *testing.T) {
 	l := &lan{found: map[peer.ID]peer.AddrInfo{}}
 	at := make([]ma.Multiaddr, 2*maxConfigured)
@@ -171,7 +170,7 @@ func TestAnnouncementsAreBounded(t *testing.T) {
 	}
 }
 
-// What the gate remembers of members' addresses is bounded, however many they come from.
+// The gate remembers a bounded number of members' addresses, however many they use.
 func TestAddressesAreBounded(t *testing.T) {
 	g := newGater(2, nil)
 	g.admit([]Peer{{ID: "a"}})
@@ -184,8 +183,7 @@ func TestAddressesAreBounded(t *testing.T) {
 	}
 }
 
-// Every step of a connection asks the gate anew: who passes one is not let through the next for
-// that.
+// Every step of a connection asks the gate anew: passing one does not admit to the next.
 func TestGateAtEveryStep(t *testing.T) {
 	ids := make([]peer.ID, 4)
 	for i := range ids {
@@ -242,8 +240,7 @@ func TestGateAtEveryStep(t *testing.T) {
 	check("in the next session")
 }
 
-// What strangers may cost is bounded together; an address at which a member is known has a budget
-// of its own.
+// The total cost of strangers is bounded; an address at which a member is known has a separate budget.
 func TestMayConnect(t *testing.T) {
 	g := newGater(2, nil)
 	at := func(s string) ma.Multiaddr { return ma.StringCast(s) }
@@ -346,8 +343,8 @@ func TestCloseWhileDialling(t *testing.T) {
 	}
 }
 
-// A node with guests lets in whoever proves a key, gives them its handlers and nothing else, and dials none of them; a
-// revoked guest stays out. Without guests nobody gets in.
+// A node with guests admits any peer that proves a key, gives it only its handlers, and dials none of them. A revoked
+// guest stays out. Without guests nobody gets in.
 func TestGuests(t *testing.T) {
 	each(t, func(t *testing.T, transport string) {
 		cfg := Config{Identity: newIdentity(t), Transport: transport, PeerTimeout: patience}

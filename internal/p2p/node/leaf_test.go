@@ -42,7 +42,7 @@ type leafFederation struct {
 	roster     identity.Roster
 }
 
-// meetLeaves makes a leafFederation whose exchanges close with so many leaves. Evidence must be "phone".
+// meetLeaves makes a leafFederation whose exchanges close with a given number of leaves. Evidence must be "phone".
 func meetLeaves(t *testing.T, transport string, sites, most int) *leafFederation {
 	t.Helper()
 	f := &leafFederation{agreed: leaf.Agreement{Run: [8]byte{3}, Sites: sites, Least: 2, Most: most}}

@@ -114,7 +114,7 @@ func behind(t testing.TB, transport string, n int) (*Relay, []*Node, identity.Ro
 	return r, nodes, roster
 }
 
-// TestListenAt: a member that is listed by a name listens on every interface by every carrier, and an address that is
+// TestListenAt: a member that is listed by a name listens on every interface with every carrier, and an address that is
 // on no interface is refused with what to do.
 func TestListenAt(t *testing.T) {
 	for transport, tail := range map[string]string{"quic": "/udp/0/quic-v1", "tcp": "/tcp/0", "noise": "/tcp/0",
@@ -153,8 +153,7 @@ func TestNotReached(t *testing.T) {
 	}
 }
 
-// TestInterfacesAsTold: where the system lists no interfaces, a node names the addresses that it was told of, with its
-// ports.
+// TestInterfacesAsTold: if the system lists no interfaces, a node uses the configured addresses, with its ports.
 func TestInterfacesAsTold(t *testing.T) {
 	id, err := identity.New()
 	if err != nil {

@@ -36,8 +36,7 @@ func TestRelayServesMembersOnly(t *testing.T) {
 	}
 }
 
-// Only relays are believed in under which address they see a peer: a member could name somebody
-// else's, to be dialled.
+// Only relays are believed about the address of a peer: a member could name somebody else's, so that it is dialled.
 func TestObservedAddressesComeFromRelays(t *testing.T) {
 	r, nodes, _ := behind(t, "tcp", 2)
 	emit, err := nodes[0].bus.Emitter(new(event.EvtPeerIdentificationCompleted))
@@ -57,7 +56,7 @@ func TestObservedAddressesComeFromRelays(t *testing.T) {
 	}
 }
 
-// A relay may address a peer about circuits, and about nothing else.
+// A relay may open streams to a peer only for circuits.
 func TestRelayOpensNoSession(t *testing.T) {
 	t.Parallel()
 	r, nodes, _ := behind(t, "tcp", 1)
@@ -80,7 +79,7 @@ func (r reservations) AllowReserve(p peer.ID, a ma.Multiaddr) bool {
 	return r.onlyMembers.AllowReserve(p, a)
 }
 
-// A relay that lost a reservation while the connection stayed gets it again.
+// A relay that lost a reservation, but not the connection, gets it again.
 func TestReservationIsRenewed(t *testing.T) {
 	testenv.OnlyLong(t)
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
-// A survey finds who answers, by which way and how fast, and says why the others do not.
+// A survey finds which peers answer, by which way and how fast, and reports why the others do not.
 func TestSurvey(t *testing.T) {
 	t.Parallel()
 	r, nodes, roster := behind(t, "tcp", 2)
@@ -46,7 +46,7 @@ func TestSurvey(t *testing.T) {
 			t.Errorf("%s: %+v", want, s)
 		}
 	}
-	for _, want := range []string{"here tcp", "here relay"} { // it does not join, and holds no reservation
+	for _, want := range []string{"here tcp", "here relay"} { // it does not join, and has no reservation
 		if s, ok := seen[want]; !ok || s.Err == nil {
 			t.Errorf("%s: %+v, must be an error", want, s)
 		}

@@ -103,7 +103,7 @@ func TestBagsTogether(t *testing.T) {
 	}
 }
 
-// TestSpread: the first numbers lie evenly, and none comes twice.
+// TestSpread: the first numbers are spread evenly, and none comes twice.
 func TestSpread(t *testing.T) {
 	order := Spread(100)
 	first := slices.Sorted(slices.Values(order[:10]))
@@ -144,7 +144,7 @@ func split(t *testing.T, g *graph.Graph, parts int, given map[string]string) ([]
 	return shards, *p
 }
 
-// TestCheck: a site learns by itself, and soon, what its rows tell.
+// TestCheck: a site learns by itself, and soon, what its rows reveal.
 func TestCheck(t *testing.T) {
 	every := testenv.LongForm(t)
 	for _, c := range []struct {
@@ -155,7 +155,7 @@ func TestCheck(t *testing.T) {
 		{map[string]string{"method": "layer-wise", "encoder": "pca:128"}, 0.7, 1},
 		{map[string]string{"method": "layer-wise", "encoder": "pca:8"}, 0, 0.2},
 		{map[string]string{}, 0, 0},
-		// the fraction depends on how many rows there is time for, and each takes long
+		// the fraction depends on how many rows fit into the time, and each takes long
 		{map[string]string{"method": "layer-wise", "encoder": "mlp"}, 0, 1},
 	} {
 		if c.given["encoder"] == "mlp" && !every {
@@ -174,8 +174,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestShare: numbers of a node reveal as large a share of the variance as principal components do, and the whole row
-// where they are as many as the columns that vary.
+// TestShare: numbers of a node reveal as large a share of the variance as principal components do, and the whole row if
+// they are as many as the columns that vary.
 func TestShare(t *testing.T) {
 	const n = 2000
 	key := rng.New(8)
@@ -184,7 +184,7 @@ func TestShare(t *testing.T) {
 		for j := range 6 {
 			x.Set(i, j, float32(100*j)+float32(j+1)*float32(key.Normal(uint64(6*i+j))))
 		}
-		x.Set(i, 6, 5) // tells nothing
+		x.Set(i, 6, 5) // reveals nothing
 	}
 	percent := func(x mat.Dense, numbers int) (v int) {
 		text := Share(graph.Features{Dense: x}, numbers)

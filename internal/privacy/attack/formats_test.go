@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-// TestComponentsInEveryFormat: rounded rows of components tell what exact ones tell: nearly all rows of Cora, of
-// CiteSeer half or more; in int4 half of the rows of Cora, and nearly all columns. The short form takes Cora's rows in
-// int4.
+// TestComponentsInEveryFormat: rounded rows of components reveal as much as exact ones: nearly all rows of Cora, and
+// half or more of CiteSeer. In int4 they reveal half of the rows of Cora, and nearly all columns. The short form takes
+// Cora's rows in int4.
 func TestComponentsInEveryFormat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: some seconds long")

@@ -100,8 +100,8 @@ func TestSensitivity(t *testing.T) {
 	}
 }
 
-// A row of any length, direction and content becomes one that a release takes, and a unit row loses at
-// most a step of the grid in each number.
+// A row of any length, direction and content becomes one that a release accepts, and a unit row loses at most a step of
+// the grid in each number.
 func TestBound(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for _, epsilon := range []float64{0.05, 1, 4, 100} {
@@ -210,7 +210,7 @@ func wilson(of, n int) (low, high float64) {
 // quantile returns Φ⁻¹(p).
 func quantile(p float64) float64 { return -math.Sqrt2 * math.Erfcinv(2*p) }
 
-// What a run spends is its guarantee, up to the rounding of the grid, for any number of releases.
+// A run spends its guarantee, up to the rounding of the grid, for any number of releases.
 func TestSpent(t *testing.T) {
 	for _, g := range []Guarantee{{0.1, 1e-6}, {1, 1e-5}, {4, 1e-5}, {100, 1e-9}} {
 		for _, releases := range []int{1, 2, 7} {
@@ -239,8 +239,8 @@ func TestSpent(t *testing.T) {
 	}
 }
 
-// A release is drawn once: whatever its rows are the second time. Another name has other noise, another
-// node too, and another secret. The first release alone spends, and not where that fails.
+// A release samples its noise once, whatever its rows are the second time. Another name, node or secret has other
+// noise. Only the first release spends, and not if that fails.
 func TestReleaseIsDrawnOnce(t *testing.T) {
 	adj := adjacency(4, [][2]int{{0, 1}, {2, 3}})
 	e := edges(t, Guarantee{4, 1e-5}, 2)

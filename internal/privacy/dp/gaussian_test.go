@@ -29,7 +29,7 @@ func TestAgainstDPAccounting(t *testing.T) {
 		t.Fatalf("%d and %d cases, %v", len(frozen.One), len(frozen.Many), err)
 	}
 	for _, c := range frozen.One {
-		// Theirs subtracts two tails of the size of 1; ours does not cancel.
+		// Their method subtracts two tails of the size of 1; ours has no cancellation.
 		got := Gaussian(1 / c.Z).Delta(c.Epsilon)
 		if math.Abs(got-c.Delta) > 1e-9*c.Delta+1e-15 {
 			t.Errorf("z %g, ε %g: δ must be %g (got %g)", c.Z, c.Epsilon, c.Delta, got)
@@ -47,8 +47,8 @@ func TestAgainstDPAccounting(t *testing.T) {
 	}
 }
 
-// δ(ε) and ε(δ) are each other's inverse, and Within is the inverse of both: to parts in 10⁹, and never
-// on the side that would promise too much.
+// δ(ε) and ε(δ) are each other's inverse, and Within is the inverse of both: to parts in 10⁹, and never on the side
+// that would overstate the guarantee.
 func TestInverse(t *testing.T) {
 	for _, delta := range []float64{1e-30, 1e-12, 1e-9, 1e-5, 1e-2, 0.3} {
 		for _, epsilon := range []float64{1e-3, 0.1, 1, 4, 8, 30, 100} {
@@ -69,7 +69,7 @@ func TestInverse(t *testing.T) {
 	}
 }
 
-// Where the two forms of δ meet they agree.
+// The two forms of δ agree where one takes over from the other.
 func TestDeltaIsContinuous(t *testing.T) {
 	for _, mu := range []Gaussian{0.01, 0.5, 2, 9} {
 		m := float64(mu)

@@ -22,8 +22,8 @@ func statement(t *testing.T, epsilon float64) train.Privacy {
 	return edges(t, Guarantee{epsilon, 1e-5}, 2).Statement()
 }
 
-// Runs spend until the budget has no more; what is refused leaves no trace, and what one run spent is
-// known to the next one. Two runs of ε 1 are less than one of ε 2.
+// Runs spend until the budget is used up; a refused run leaves no entry, and the next run knows what one spent. Two
+// runs of ε 1 are less than one of ε 2.
 func TestLedgerRefusesWhenSpent(t *testing.T) {
 	l := Ledger{Path: filepath.Join(t.TempDir(), "site", "cora.ledger"), Data: "cora", Budget: Guarantee{2, 1e-5}}
 	one := statement(t, 1)
@@ -66,7 +66,7 @@ func TestLedgerRefusesWhenSpent(t *testing.T) {
 	}
 }
 
-// A ledger counts runs that send rows apart from what runs spend, and one that nobody wrote is not begun by reading it.
+// A ledger counts runs that send rows separately from what runs spend, and reading a missing ledger does not make it.
 func TestLedgerCountsRuns(t *testing.T) {
 	l := Ledger{Path: filepath.Join(t.TempDir(), "site", "runs.jsonl"), Data: "cora"}
 	if sum, err := l.Spent(); err != nil || sum != (LedgerSum{}) {
@@ -102,8 +102,8 @@ func TestLedgerCountsRuns(t *testing.T) {
 	}
 }
 
-// A ledger from which an entry was taken, or in which one was changed, is refused, wherever that is; half
-// a line at the end, of a run that was told of no success, is cut off.
+// A ledger with a removed or changed entry is refused, wherever that is. Half a line at the end, of a run whose Spend
+// did not succeed, is cut off.
 func TestLedgerChanged(t *testing.T) {
 	l := Ledger{Path: filepath.Join(t.TempDir(), "ledger"), Data: "cora", Budget: Guarantee{8, 1e-5}}
 	for k := range 3 {
@@ -150,7 +150,7 @@ func TestLedgerChanged(t *testing.T) {
 	}
 }
 
-// On a disk that is full or fails at any call, either Spend says so, or the entry is there afterwards.
+// On a disk that is full or fails at any call, either Spend returns an error, or the entry is there afterwards.
 func TestLedgerOnAFullDisk(t *testing.T) {
 	for _, fault := range []error{syscall.ENOSPC, syscall.EIO} {
 		for at := 0; ; at++ {
@@ -179,7 +179,7 @@ func TestLedgerOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Of runs that spend at the same time, no more are allowed than the budget has.
+// If runs spend at the same time, no more are allowed than the budget permits.
 func TestLedgerHasOneWriter(t *testing.T) {
 	l := Ledger{Path: filepath.Join(t.TempDir(), "ledger"), Data: "cora", Budget: Guarantee{2, 1e-5}}
 	one := statement(t, 1)

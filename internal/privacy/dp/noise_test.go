@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// mass returns the probabilities of −n … n of the discrete Gaussian, whose tail beyond is nothing.
+// mass returns the probabilities of −n … n of the discrete Gaussian, whose tail beyond is negligible.
 func mass(sigma float64, n int) []float64 {
 	p, sum := make([]float64, 2*n+1), 0.0
 	for i := range p {
@@ -19,8 +19,8 @@ func mass(sigma float64, n int) []float64 {
 	return p
 }
 
-// Draws have the exact probabilities: χ² over all values that come at least twenty times, within four
-// deviations of its mean. The seeds are fixed, so the test gives the same every time.
+// Samples have the exact probabilities: χ² over all values that come at least twenty times, within four deviations of
+// its mean. The seeds are fixed, so the test gives the same every time.
 func TestNoiseHasExactProbabilities(t *testing.T) {
 	const draws = 400_000
 	for _, sigma := range []uint64{1, 2, 3, 7, 40} {
@@ -48,8 +48,8 @@ func TestNoiseHasExactProbabilities(t *testing.T) {
 	}
 }
 
-// The noise of Edges has mean 0, variance σ² and the fourth moment of a normal distribution, within
-// five standard errors each, and neighbouring draws do not depend on each other.
+// The noise of Edges has mean 0, variance σ² and the fourth moment of a normal distribution, within five standard
+// errors each, and neighbouring samples do not depend on each other.
 func TestNoiseMoments(t *testing.T) {
 	const draws = 200_000
 	s := newNoise([32]byte{9}, sigma)

@@ -64,7 +64,7 @@ func negate(bits int, b []byte) {
 	}
 }
 
-// TestLabels: vectors that differ in one thing only have masks of their own.
+// TestLabels: vectors that differ in only one respect have different masks.
 func TestLabels(t *testing.T) {
 	id := comm.ReduceID{Generation: 1, Stage: 2, Round: 3, Step: 4, Kind: "kind"}
 	v := comm.NewIntegers(32, 8)

@@ -118,7 +118,7 @@ func TestMaskedIsUnmasked(t *testing.T) {
 	}
 }
 
-// TestMaskedIsUnmaskedForAll: so it is for each number of members that there may be.
+// TestMaskedIsUnmaskedForAll: the same for each possible number of members.
 func TestMaskedIsUnmaskedForAll(t *testing.T) {
 	testenv.OnlyLong(t)
 	for size := 2; size <= MostMembers; size++ {
@@ -126,9 +126,9 @@ func TestMaskedIsUnmaskedForAll(t *testing.T) {
 	}
 }
 
-// maskedIsUnmasked sums numbers of so many members in 32 and 64 bits, of few also in others, and for
-// lengths around the edges of chunks and frames. Where more than 5 add up in fixed point, the sums without masks are
-// comm.Group's own.
+// maskedIsUnmasked sums numbers of several members in 32 and 64 bits, of few members also in others, and for lengths
+// around the edges of chunks and frames. If more than 5 add up in fixed point, the sums without masks are comm.Group's
+// own.
 func maskedIsUnmasked(t *testing.T, size int) {
 	t.Helper()
 	even := 4096/size*size + size // all chunks are alike
@@ -243,7 +243,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestRefusals: what cannot be summed is refused by name before anything of it leaves.
+// TestRefusals: what cannot be summed is refused by name before anything of it is sent.
 func TestRefusals(t *testing.T) {
 	for _, test := range []struct {
 		size, least int
@@ -277,8 +277,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestMasksDependOnParameters: members that hold other parameters get noise of each other, and each is
-// told who differs.
+// TestMasksDependOnParameters: members with different parameters get noise from each other, and each learns who
+// differs.
 func TestMasksDependOnParameters(t *testing.T) {
 	for _, update := range []int{0, 100} {
 		got := reduceAll(t, 3, masked, func(rank int) *comm.Contribution {
@@ -374,7 +374,7 @@ func TestKeys(t *testing.T) {
 	}, nil), 1, "not this member's")
 }
 
-// TestKeysOfTwoFaces: a member that shows two others different keys is found out.
+// TestKeysOfTwoFaces: a member that shows two others different keys is detected.
 func TestKeysOfTwoFaces(t *testing.T) {
 	errs := together(t, 3, func(rank int, under comm.Transport) comm.Transport {
 		if rank != 2 {

@@ -12,7 +12,7 @@ import (
 	"github.com/heddle-gnn/heddle/comm"
 )
 
-// tap keeps the payloads that one member sends under the door Reduce.
+// tap keeps the payloads that one member sends in the traffic class Reduce.
 type tap struct {
 	comm.Transport
 	mu   sync.Mutex
@@ -28,8 +28,8 @@ func (w *tap) Send(ctx context.Context, to int, head, body []byte) error {
 	return w.Transport.Send(ctx, to, head, body)
 }
 
-// tapped sums one update of three members and returns what rank 2 sent to the owner of the sum. secret,
-// unless nil, stands in for what each pair of members shares.
+// tapped sums one update of three members and returns what rank 2 sent to the owner of the sum. secret, unless nil,
+// replaces what each pair of members shares.
 func tapped(t *testing.T, x []float32, bits, how int, secret []byte) []byte {
 	t.Helper()
 	var wire *tap
@@ -124,8 +124,8 @@ func TestWireTap(t *testing.T) {
 	}
 }
 
-// TestEqualMasksDifferByInput: under the same masks, two vectors differ by exactly what the inputs do, so
-// the tap sees all that is sent; and each of the vectors of a sum has masks of its own.
+// TestEqualMasksDifferByInput: under the same masks, two vectors differ by exactly what the inputs do, so the tap sees
+// all that is sent; and each of the vectors of a sum has different masks.
 func TestEqualMasksDifferByInput(t *testing.T) {
 	secret := make([]byte, 32)
 	x, y := make([]float32, 50), make([]float32, 50)

@@ -76,8 +76,8 @@ func unpack(t *testing.T, image v1.Image) (root string) {
 	}
 }
 
-// TestImage builds the image, and runs its entrypoint as it is meant to be: as its user, over its files alone, which it
-// cannot change but for the volume; the one of arm64 under qemu.
+// TestImage builds the image, and runs its entrypoint as it is meant to be: as its user, with only its files, which it
+// cannot change except in the volume; for arm64 under qemu.
 func TestImage(t *testing.T) {
 	if testing.Short() || os.Getenv("HEDDLE_LONG") == "" {
 		t.Skip("SKIPPED: builds the program twice; HEDDLE_LONG=1 runs it")

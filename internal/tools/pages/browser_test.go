@@ -51,7 +51,7 @@ func (v View) String() string {
 // Browser is a Chromium without a window.
 type Browser struct {
 	ctx context.Context
-	axe string // its program; empty: there is none
+	axe string // its program (empty = there is none)
 }
 
 // Start starts a browser that ends with the test. Without Chromium the test is skipped.
@@ -120,8 +120,8 @@ func (b *Browser) open(ctx context.Context, url, ready string, v View) error {
 	return err
 }
 
-// faults lists, in JavaScript, what cannot be read: what stands out of the window or of its chart, tables of few
-// columns that are wider than the window, charts and pictures without a text, and letters of a chart on one another.
+// faults lists, in JavaScript, what cannot be read: elements beyond the window or their chart, tables of few columns
+// that are wider than the window, charts and pictures without a text, and overlapping letters of a chart.
 const faults = `(() => {
 	const list = [], root = document.documentElement, cut = e => e.textContent.trim().slice(0, 40);
 	if (root.scrollWidth > root.clientWidth) list.push("the page is " + root.scrollWidth + " pixels wide, in a window of " + root.clientWidth);
@@ -194,7 +194,7 @@ func (b *Browser) Texts(t *testing.T, url, ready, selector string) []string {
 	return all
 }
 
-// Screenshots writes a picture of the page in each view, as PREFIX-VIEW.png, of the first so many pixels.
+// Screenshots writes a picture of the page in each view, as PREFIX-VIEW.png, up to a number of pixels from its top.
 func (b *Browser) Screenshots(t *testing.T, url, ready, prefix string, height float64) {
 	t.Helper()
 	for _, v := range Views {

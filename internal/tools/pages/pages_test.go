@@ -92,8 +92,8 @@ func TestLivePageInABrowser(t *testing.T) {
 	}
 }
 
-// TestSchema: the schema of results is one of JSON Schema, and a run's result is by it. Tests of the program check all
-// modes by the part of JSON Schema that it uses.
+// TestSchema: the schema of results is valid JSON Schema, and a run's result follows it. Tests of the program check all
+// modes with the part of JSON Schema that it uses.
 func TestSchema(t *testing.T) {
 	read := func(path string) any {
 		text, err := os.ReadFile(path)

@@ -28,7 +28,7 @@ func definite(n int, key rng.Key) *mat.SymDense {
 	return a
 }
 
-// TestCholeskyAsGonum: factors and solutions have the bits that gonum's have, at the ends of panels and blocks and
+// TestCholeskyAsGonum: factors and solutions have the same bits as gonum's, at the ends of panels and blocks and
 // between them.
 func TestCholeskyAsGonum(t *testing.T) {
 	for _, n := range []int{1, 2, 63, 64, 65, 130, cholPanel + cholBlock, cholPanel + cholBlock + 1, 700} {
@@ -73,7 +73,7 @@ func TestCholeskyAsGonum(t *testing.T) {
 	}
 }
 
-// TestOrthonormalAsGonum: so has an orthonormal basis.
+// TestOrthonormalAsGonum: an orthonormal basis has the same bits as gonum's.
 func TestOrthonormalAsGonum(t *testing.T) {
 	for _, shape := range [][2]int{{1, 1}, {40, 7}, {130, 128}, {200, 129}, {160, 160}, {170, 161}, {300, 200}} {
 		got := blas64.General{Rows: shape[0], Cols: shape[1], Stride: shape[1],
@@ -95,7 +95,7 @@ func TestOrthonormalAsGonum(t *testing.T) {
 	}
 }
 
-// TestEigenvectorsAsGonum: so have eigenvectors.
+// TestEigenvectorsAsGonum: eigenvectors have the same bits as gonum's.
 func TestEigenvectorsAsGonum(t *testing.T) {
 	for _, n := range []int{1, 2, 31, 33, 136, 300} {
 		a := definite(n, rng.New(uint64(n)))
@@ -115,7 +115,7 @@ func TestEigenvectorsAsGonum(t *testing.T) {
 	}
 }
 
-// countdown is a context that ends when it has been looked at so many times.
+// countdown is a context that ends after a number of looks at it.
 type countdown struct {
 	context.Context
 	left int

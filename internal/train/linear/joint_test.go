@@ -42,7 +42,7 @@ func drawnRows(t *rapid.T, n, d int) hmat.Dense {
 	return x
 }
 
-// blur moves the products of columns from k.From on as far as k says that they may be off.
+// blur moves the products of columns from k.From on by the largest error that k allows.
 func blur(sums []float32, d, c int, k Joint) {
 	at, diagonal := 0, make([]float64, d)
 	for i := range d {
@@ -153,7 +153,7 @@ func standardNumbers(y hmat.Dense) {
 	}
 }
 
-// TestRestIsNoAlarm: so do statistics and class sums of any rows.
+// TestRestIsNoAlarm: statistics and class sums of any rows pass.
 func TestRestIsNoAlarm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, f, c := rapid.IntRange(2, 60).Draw(t, "n"), rapid.IntRange(1, 9).Draw(t, "f"),

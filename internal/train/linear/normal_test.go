@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// TestPredicted: mean and deviation of a solution's outputs, from the equations alone, are those over the weighted
-// rows.
+// TestPredicted: mean and deviation of a solution's outputs, computed only from the equations, equal those over the
+// weighted rows.
 func TestPredicted(t *testing.T) {
 	const n, d, c = 60, 5, 2
 	key := rng.New(4)

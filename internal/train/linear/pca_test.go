@@ -22,8 +22,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
 
-// decaying returns n rows of f columns whose singular values are those given (0 after them) and whose singular vectors
-// are random.
+// decaying returns n rows of f columns with the given singular values (0 after them) and random singular vectors.
 func decaying(t testing.TB, n, f int, singular []float64) mat.Dense {
 	t.Helper()
 	random := func(key rng.Key, n, r int) *gmat.Dense {
@@ -62,7 +61,7 @@ func power(r int, exponent float64) []float64 {
 	return s
 }
 
-// overPeers runs Components with the rows dealt out to so many peers in turn, sparse or dense, and returns every peer's
+// overPeers runs Components with the rows dealt out to several peers in turn, sparse or dense, and returns every peer's
 // result.
 func overPeers(t testing.TB, x mat.Dense, peers, k, passes, bits int, sparse bool) []mat.Dense {
 	t.Helper()
@@ -161,9 +160,10 @@ func checkOrthonormal(t *testing.T, v mat.Dense) {
 	}
 }
 
-// TestComponentsCapture holds the components to the singular value decomposition of the pooled rows: they capture all
-// of a rank that they can hold, nearly all of a spectrum that falls fast, and of one that hardly falls more with each
-// pass (NumPy's float64 of the same algorithm has the same shares). Sparse and dense, one peer and four agree.
+// TestComponentsCapture compares the components with the singular value decomposition of the pooled rows. They capture
+// all of a rank that they can represent, and nearly all of a spectrum that falls fast. If it hardly falls, they capture
+// more with each pass (NumPy's float64 of the same algorithm has the same shares). Sparse and dense, one peer and four
+// agree.
 func TestComponentsCapture(t *testing.T) {
 	zero := decaying(t, 80, 40, power(30, 0.5))
 	for i := range zero.Rows {
@@ -217,7 +217,7 @@ func TestComponentsCapture(t *testing.T) {
 	}
 }
 
-// TestComponentsDescend holds the order: the first component is the most important.
+// TestComponentsDescend: the first component is the most important.
 func TestComponentsDescend(t *testing.T) {
 	x := decaying(t, 100, 40, power(40, 1))
 	v := overPeers(t, x, 2, 8, 2, 0, false)[0]

@@ -19,7 +19,7 @@ import (
 
 // steering adds to the sums of Components the products of a Gram matrix that no rows can produce, within the bound for
 // its number of rows: each of its leading eigenvectors has a few columns of the table, weighed by powers of 2, so that
-// a row's projection on it tells all of them.
+// a row's projection on it reveals all of them.
 type steering struct {
 	comm.Reducer
 	k    int
@@ -77,8 +77,8 @@ func (s *steering) Reduce(ctx context.Context, c *comm.Contribution) (comm.Reduc
 	return r, err
 }
 
-// componentsOf returns each peer's error of Components where peer of[i] has row i of x; the last one has so many rows
-// more by what it says, and steers by so many.
+// componentsOf returns each peer's error of Components; peer of[i] has row i of x. The last peer announces more rows
+// than it has, and steers with them.
 func componentsOf(t testing.TB, x graph.Features, of func(i int) int, peers, k int, more, steer float64) []error {
 	key, net, errs, done := rng.New(3), netsim.New(peers, netsim.Config{}), make([]error, peers), make(chan bool)
 	rows := make([][]int32, peers)
@@ -120,8 +120,8 @@ func features(t testing.TB, name string) *graph.Graph {
 }
 
 // TestSteeredComponents: one peer of four that makes its sums 10⁹ times larger, so that each component shows eleven
-// columns, is refused by its name, and so is their sum where it is larger than all rows; one that has enough rows for
-// it is noticed by what the components are. Rows as they are pass, also where a peer has all nodes of a class.
+// columns, is refused by its name, and so is their sum if it is larger than all rows; one that has enough rows for it
+// is noticed by what the components are. Rows as they are pass, also where a peer has all nodes of a class.
 func TestSteeredComponents(t *testing.T) {
 	g := features(t, "cora")
 	evenly := func(i int) int { return i % 4 }

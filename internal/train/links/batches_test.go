@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// TestBatches: each link that trains is of one step of an epoch, the same from both ends and over any number of peers;
-// steps have about as many links, and another epoch deals them out anew.
+// TestBatches: each link that trains belongs to one step of an epoch, the same from both ends and over any number of
+// peers. Steps have about equally many links, and another epoch deals them out anew.
 func TestBatches(t *testing.T) {
 	const steps = 6
 	g := graphtest.Communities(200, 10, 12, 0.5, rng.New(1))

@@ -49,7 +49,7 @@ func bipartite(t *testing.T) *graph.Graph {
 	return g
 }
 
-// parts cuts g into so many shards, by the remainder of a node's number.
+// parts cuts g into several shards, by the remainder of a node's number.
 func parts(t *testing.T, g *graph.Graph, n int) []*shard.Shard {
 	t.Helper()
 	if n == 1 {
@@ -73,7 +73,7 @@ type fact struct {
 }
 
 // TestCut: every peer of any number holds out the same links; no message runs along one, in either direction, and along
-// all others one does; pairs that are drawn are the same and not linked.
+// all others one does; sampled pairs are the same and not linked.
 func TestCut(t *testing.T) {
 	for _, k := range []struct {
 		g         *graph.Graph
@@ -152,8 +152,7 @@ func carries(s *shard.Shard, c *Cut, l Link) bool {
 	return one
 }
 
-// check compares fractions with the rule's, and makes sure that both ends decide alike and nothing that is linked is
-// drawn.
+// check compares fractions with the rule's, and makes sure that both ends decide alike and no linked pair is sampled.
 func check(t *testing.T, g *graph.Graph, all []fact, drawn map[string][]int64) {
 	t.Helper()
 	split, n := map[[3]int64]graph.Split{}, map[graph.Split]float64{}
@@ -200,7 +199,7 @@ func TestTime(t *testing.T) {
 	for _, k := range []struct {
 		g    *graph.Graph
 		time string
-		must []graph.Split // of 0–1, 1–2, 2–3, 3–4; nil: refused
+		must []graph.Split // of 0–1, 1–2, 2–3, 3–4 (nil = refused)
 	}{
 		{g, "0:1.5:3", []graph.Split{train, val, train, train}},
 		{g, "0:0.5:1.5", []graph.Split{val, test, val, train}},
@@ -239,7 +238,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestNames: a relation whose reverse is not known is refused: messages along that would tell what is held out.
+// TestNames: a relation whose reverse is not known is refused: messages along the reverse would reveal what is held
+// out.
 func TestNames(t *testing.T) {
 	graphs := []string{"cites", "cited by", "knows", "knows (inverse)"}
 	for _, k := range []struct {
