@@ -10,8 +10,8 @@ import (
 )
 
 var program = cli.Program{Name: "peer", Short: "Take part in runs of a federation", Full: "heddle",
-	Long: `Take part in runs of a federation, as a site's server. Plans are written, tables imported and pages drawn
-by the program heddle, which has these commands, too.`,
+	Long: `Take part in runs of a federation, as a site's server. The program heddle has these commands, too, and
+writes plans, imports tables and makes pages.`,
 	Commands: func() []*cobra.Command { return federation.Site(nil, nil) }}
 
 func main() { program.Main() }

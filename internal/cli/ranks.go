@@ -14,9 +14,9 @@ func printRanks(w io.Writer, o *heddle.Result, model string) error {
 		_, err := fmt.Fprintln(w, "links: not ranked, since this peer received the model from another peer")
 		return err
 	}
-	from := "drawn"
+	from := "random"
 	if o.Plan.Gradient().NegativesFrom == "near" && max(len(o.Links.Sites), len(o.Plan.Members)) > 1 {
-		from = "drawn near"
+		from = "random near"
 	}
 	line := func(name string, r *eval.Ranks) {
 		if r != nil {

@@ -92,8 +92,7 @@ func comparable(m eval.Metric, p heddle.Plan) error {
 	}
 	if p.Task.Links() {
 		return errors.New("comparing needs task auto (got links): heddle train ranks links together, and on one " +
-			"part those of a " +
-			"site alone")
+			"part a site ranks only its own")
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func newInit(sites SiteWriter) *cobra.Command {
 		Use:   "init",
 		Args:  cobra.NoArgs,
 		Short: "Make this peer's key and print its ID",
-		Long: `Make this peer's key and print its ID, by which rosters and plans name it. The key stays on this
+		Long: `Make this peer's key and print its ID, which names it in rosters and plans. The key stays on this
 machine, and only its owner can read the file. With --passphrase a copy of the file is of no use without the
 passphrase. An existing key is never replaced.
 

@@ -114,9 +114,8 @@ func (p page) printKinds(w io.Writer) {
 	}
 	if p.Plan.ClassMeans.LeafEdges {
 		fmt.Fprintf(w, "  in each hop, of each phone's or other site's node that this site's table edges joins to "+
-			"nodes of its own, the sum of the\n    rows of its neighbours, to the owner: of a node with one "+
-			"neighbour that is the "+
-			"row. No policy bounds it but the table\n")
+			"its nodes, the sum of the\n    rows of its neighbours, to the owner: of a node with one neighbour "+
+			"that is the row. Only the table bounds it\n")
 	}
 }
 
@@ -157,14 +156,14 @@ func (p page) printNode(w io.Writer) {
 		"for each value "+
 		"(policy.max_numbers).\n",
 		p.Nodes, p.Node, p.Fresh, p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(p.Fresh))
-	fmt.Fprintf(w, "  Of %d nodes at least as many numbers leave as their rows store values: from so many, a row "+
-		"could be found.\n", known)
+	fmt.Fprintf(w, "  For %d nodes at least as many numbers are sent as their rows store values: such a row could "+
+		"be found.\n", known)
 	if few > 0 && p.Node > 0 {
 		how := "as they are, and could be found by trying all values"
 		if p.Plan.Method == plan.ClassMeans && p.Plan.ClassMeans.CoarseRows && p.own.X.Sparse != nil {
-			how = "coarsely: all numbers of a node tell at most half of its values"
+			how = "coarsely: all numbers of a node reveal at most half of its values"
 		}
-		fmt.Fprintf(w, "  %d of %d boundary rows are of nodes with %d stored values or fewer; they cross %s.\n", few,
+		fmt.Fprintf(w, "  %d of %d boundary rows are of nodes with %d stored values or fewer; they are sent %s.\n", few,
 			p.Nodes, attack.Few, how)
 	}
 	if e := p.Plan.ClassMeans.Epsilon; e > 0 {
@@ -174,7 +173,7 @@ func (p page) printNode(w io.Writer) {
 		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
 	}
 	if p.model != "" {
-		fmt.Fprintf(w, "  The rows are those of training by this model once more, or of new data: heddle check "+
+		fmt.Fprintf(w, "  The rows repeat the training of this model, or are of new data: heddle check "+
 			"without --model "+
 			"attacks them.\n")
 	}

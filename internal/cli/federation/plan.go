@@ -14,7 +14,7 @@ func newPlan() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan [NAME=ID[@HOST[:PORT]] ...]",
 		Short: "Write the plan of a run on several machines",
-		Long: `Write the plan of a run on several machines: the settings and the members. The first member holds
+		Long: `Write the plan of a run on several machines: the settings and the members. The first member has
 part-0, the next part-1, and so on. Give the same file to all of them. HOST is an IP address or a name, an IPv6
 address before a port in brackets: [2001:db8::1]:4001. A member without a host only dials out. Without members the
 plan is for peers that a scheduler starts (join --secret). With --phones the members that have a host collect shares

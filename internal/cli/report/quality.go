@@ -117,7 +117,7 @@ func targetErrors(f *figures.Figures, over figures.Set, nodes string) Section {
 			text(one.BaselineRMSE), text(figures.Value(f.Units[k].Mean)), text(figures.Value(f.Units[k].Deviation)))
 	}
 	return Section{Title: "How far predictions are off", Tables: []cli.Table{t},
-		Notes: []string{"Errors of " + nodes + ", in the units of the target. Mean and deviation are those of the " +
+		Notes: []string{"Errors of " + nodes + ", in the units of the target. Mean and deviation are over the " +
 			"training nodes of " +
 			"all sites; without other knowledge, the mean is what to predict."}}
 }
