@@ -314,8 +314,9 @@ func (t *Trainer) validate(ctx context.Context, r int, all []candidate) (choice,
 	}
 	c := &comm.Contribution{ID: t.id("validation", r, 0), Counts: make([]int64, len(all)*size+1)}
 	// Counts of some nodes add up, whatever the metric: they are whole numbers, as the counts of several peers are.
+	var space closed.Columns
 	for nodes := range slices.Chunk(validating, rowsAtOnce) {
-		columns, of := t.full.rows(r, nodes, t.model.Closed.Heads[r]), t.shard.Labels.Select(nodes)
+		columns, of := t.full.rows(&space, r, nodes, t.model.Closed.Heads[r]), t.shard.Labels.Select(nodes)
 		some := make([]int64, size)
 		for k, one := range all {
 			logits := t.logits(one, columns)

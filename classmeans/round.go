@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime/debug"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -28,9 +27,6 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 	}
 	sights := t.sights()
 	for k, s := range sights {
-		if t.shard.Owned*s.kept(r) > 1<<20 { // 4 MiB: they need not come on top of what the sums left behind
-			debug.FreeOSMemory()
-		}
 		columns := closed.NewColumns(t.shard.Owned, s.kept(r))
 		if r == 0 {
 			columns.Add(ones(t.shard.Owned))
@@ -46,6 +42,7 @@ func (t *Trainer) round(ctx context.Context, r int) (goOn bool, err error) {
 		err := t.model.Closed.RoundColumns(&seenRound{ctx, t, s}, r, first, sent, logits, columns)
 		if s.hop != nil {
 			s.hop.Forget()
+			t.tidy()
 		}
 		if err != nil {
 			return false, err
@@ -318,8 +315,9 @@ func (t *Trainer) part(r, k int, y mat.Dense, weight []float32, head *closed.Hea
 		d += k
 	}
 	sums := make([]float32, linear.PartLen(d, k, y.Cols)) // zeros if this peer has no training node
+	var all closed.Columns
 	for nodes := range slices.Chunk(t.train, rowsAtOnce) {
-		z, of := t.base.rows(r, nodes, head), mat.View(len(weight), 1, weight).Select(nodes).Data
+		z, of := t.base.rows(&all, r, nodes, head), mat.View(len(weight), 1, weight).Select(nodes).Data
 		t.bounded(r, z)
 		if head != nil {
 			head.Standardise(z.ColRange(1, columns))

@@ -2,6 +2,7 @@ package classmeans
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -53,13 +54,13 @@ func (s *sight) kept(r int) int {
 const rowsAtOnce = 8192
 
 // rows returns the columns of the given nodes up to round r and, behind them, the random features of head, if it has
-// any.
-func (s *sight) rows(r int, nodes []int32, head *closed.Head) mat.Dense {
+// any. They are in all.
+func (s *sight) rows(all *closed.Columns, r int, nodes []int32, head *closed.Head) mat.Dense {
 	read, random := s.columnsOf(r+1), 0
 	if head != nil && head.Freq != nil {
 		random = head.Freq.Value.Cols
 	}
-	all := closed.NewColumns(len(nodes), read+random)
+	all.Clear(len(nodes), read+random)
 	for k, x := range s.rounds[:r+1] {
 		y := all.Next(x.Cols)
 		kernels.GatherRows(x.Cols, nodes, x.Data, x.Stride, y.Data, y.Stride)
@@ -78,8 +79,9 @@ func (s *sight) rows(r int, nodes []int32, head *closed.Head) mat.Dense {
 // constant; rows of other nodes are zeros. Nodes come some at a time.
 func (s *sight) each(r int, nodes []int32, width int, do func(columns mat.Dense) mat.Dense) mat.Dense {
 	y := mat.New(s.shard.Owned, width)
+	var all closed.Columns
 	for some := range slices.Chunk(nodes, rowsAtOnce) {
-		rows := do(s.rows(r, some, nil).ColRange(1, s.columnsOf(r+1)))
+		rows := do(s.rows(&all, r, some, nil).ColRange(1, s.columnsOf(r+1)))
 		for k, i := range some {
 			copy(y.Row(int(i)), rows.Row(k))
 		}
@@ -110,6 +112,14 @@ func (t *Trainer) look(r int) {
 	}
 }
 
+// tidy gives back the memory of matrices that nobody reads any more, if they are large: hops take the most memory, and
+// what was before them must not come on top of it.
+func (t *Trainer) tidy() {
+	if t.shard.Owned > 1<<16 {
+		debug.FreeOSMemory()
+	}
+}
+
 // seenRound is what a round of class means sees in a sight.
 type seenRound struct {
 	ctx     context.Context
@@ -135,6 +145,7 @@ func (v *seenRound) Aggregate(z, x mat.Dense, what string) (err error) {
 		}
 	}
 	t.shard.Forget() // rows take the place of the file, which is read again when they are sent
+	t.tidy()
 	err = s.hop.Aggregate(v.ctx, z, x, what)
 	if err == nil && t.Beyond != nil {
 		err = t.beyond(v.ctx, s, x, z, what)

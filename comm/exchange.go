@@ -3,6 +3,7 @@ package comm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 )
 
@@ -116,6 +117,9 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 			c.fail(from, step, "recv", fmt.Errorf("the frame must have %d of %d bytes (got %d of %d)",
 				want, h.total, len(frame)-HeaderLen, next.total))
 			return nil
+		}
+		if cap(b)-len(b) < want { // twice as much, where append takes less and copies more often
+			b = slices.Grow(b, min(int(h.total)-len(b), max(len(b), want)))
 		}
 		b = append(b, frame[HeaderLen:]...)
 		c.t.Free(frame)

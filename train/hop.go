@@ -15,8 +15,8 @@ import (
 // source puts into the weights (graph.Factors), so that nobody needs the degree of another peer's node.
 type Hop struct {
 	sender *Sender
-	src    []float64  // by own node (nil = 1)
-	dst    []float64  // what an own node puts into the weights of its edges
+	norm   graph.Norm
+	degree []float32  // of own nodes
 	terms  *graph.CSR // of averages that others read, over own rows (nil = none)
 	give   [][]int32  // [Parts] which of own rows, and of averages below them, each peer reads
 	ptr    []int      // [Parts+1] what peer q sends are the sources [ptr[q], ptr[q+1]) of edges
@@ -62,8 +62,7 @@ func (s *Sender) NewColumnHop(ctx context.Context, v GraphView, m closed.Layout,
 // is rounded like one.
 func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what string, c Crossing) (*Hop, error) {
 	own := s.shard
-	h := &Hop{sender: s, edges: graph.WithLoops(v.Adj, norm), most: c.Most}
-	h.dst, h.src = v.Factors(norm)
+	h := &Hop{sender: s, norm: norm, degree: v.Degree[:own.Owned], edges: graph.WithLoops(v.Adj, norm), most: c.Most}
 	covers := &Covers{Give: make([]*shard.Cover, own.Parts), Take: make([]*shard.Cover, own.Parts)} // of all rows
 	if own.Parts > 1 && c.Worth != nil {
 		var err error
@@ -101,7 +100,8 @@ func (h *Hop) Aggregate(ctx context.Context, y, x mat.Dense, what string) error 
 	own, into := mat.View(sent, x.Cols, h.space), mat.View(all, x.Cols, h.space)
 	rows := own.RowRange(0, x.Rows)
 	rows.CopyFrom(x)
-	weigh(rows, h.src)
+	_, toSrc := graph.Factors(h.degree, h.norm)
+	weigh(rows, toSrc)
 	if h.terms != nil {
 		aggregate.Into(own.RowRange(x.Rows, sent), aggregate.Sum{}, h.terms, rows)
 	}
@@ -125,7 +125,7 @@ func (h *Hop) Aggregate(ctx context.Context, y, x mat.Dense, what string) error 
 func (h *Hop) Forget() { h.space = nil }
 
 // destinationsAtOnce is how many destinations have weighed edges at a time.
-const destinationsAtOnce = 1 << 14
+const destinationsAtOnce = 1 << 12
 
 // sum writes the sums over all edges into y. Weighed edges are made for some destinations at a time: all of them would
 // take twice the memory of the graph's.
@@ -135,18 +135,19 @@ func (h *Hop) sum(y, src mat.Dense) {
 		hi := min(lo+destinationsAtOnce, y.Rows)
 		some = graph.CSR{NumDst: hi - lo, NumSrc: src.Rows, RowPtr: append(some.RowPtr[:0], 0), Col: some.Col[:0],
 			Weight: some.Weight[:0]}
-		for i := lo; i < hi; i++ {
-			h.appendEdges(&some, i)
+		toDst, _ := graph.Factors(h.degree[lo:hi], h.norm)
+		for i, f := range toDst {
+			h.appendEdges(&some, lo+i, f)
 		}
 		aggregate.Into(y.RowRange(lo, hi), aggregate.Sum{}, &some, src)
 		h.sender.shard.Forget()
 	}
 }
 
-// appendEdges appends the weighed edges into own node i, in the order of their places.
-func (h *Hop) appendEdges(g *graph.CSR, i int) {
+// appendEdges appends the edges into own node i, weighed by f, in the order of their places.
+func (h *Hop) appendEdges(g *graph.CSR, i int, f float64) {
 	add := func(place int32, w float32) {
-		w = float32(float64(w) * h.dst[i])
+		w = float32(float64(w) * f)
 		if f := h.times[place]; f != 0 {
 			w *= f
 		}

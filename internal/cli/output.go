@@ -244,6 +244,9 @@ func (out Output) Write(o *heddle.Result, p heddle.Plan, shards []*shard.Shard, 
 
 // writePredictions writes the predictions for the nodes of this process in every format, and their hidden rows.
 func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) error {
+	for _, s := range shards {
+		s.Forget() // predictions are no longer in the shards' files
+	}
 	all, names := guessedBy(o, shards), shards[0].Labels.Names
 	if len(all) == 0 {
 		if o.Links != nil {

@@ -60,9 +60,21 @@ func (h *Head) Standardise(x mat.Dense) {
 	}
 }
 
+// rowsAtOnce is how many rows have random features at a time: together they are a megabyte.
+const rowsAtOnce = 1024
+
 // RandomFeatures writes into y those that h makes of columns, N×R.
 func (h *Head) RandomFeatures(y, cols mat.Dense) {
-	x, w := cols.Clone(), h.Freq.Value
+	var space Columns
+	for lo := 0; lo < cols.Rows; lo += rowsAtOnce {
+		hi := min(lo+rowsAtOnce, cols.Rows)
+		h.random(&space, y.RowRange(lo, hi), cols.RowRange(lo, hi))
+	}
+}
+
+// random is RandomFeatures of a few rows, which are standardised in space.
+func (h *Head) random(space *Columns, y, cols mat.Dense) {
+	x, w := space.Clear(cols.Rows, cols.Cols).Add(cols), h.Freq.Value
 	h.Standardise(x)
 	kernels.GemmNN(x.Rows, w.Cols, x.Cols, x.Data, x.Stride, w.Data, w.Stride, y.Data, y.Stride, false)
 	for i := range y.Rows {
@@ -70,17 +82,15 @@ func (h *Head) RandomFeatures(y, cols mat.Dense) {
 	}
 }
 
-// rowsAtOnce is how many rows have random features at a time: together they are a few megabytes.
-const rowsAtOnce = 4096
-
 // Logits returns the logits that h makes of columns, N×C.
 func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	d := cols.Cols
 	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
+	var space, features Columns
 	for lo := 0; lo < cols.Rows && h.Freq != nil; lo += rowsAtOnce {
 		hi := min(lo+rowsAtOnce, cols.Rows)
-		z, some := mat.New(hi-lo, h.Freq.Value.Cols), y.RowRange(lo, hi)
-		h.RandomFeatures(z, cols.RowRange(lo, hi))
+		z, some := features.Clear(hi-lo, h.Freq.Value.Cols).Next(h.Freq.Value.Cols), y.RowRange(lo, hi)
+		h.random(&space, z, cols.RowRange(lo, hi))
 		w := h.Weight.Value.RowRange(d, h.Weight.Value.Rows)
 		kernels.GemmNN(z.Rows, w.Cols, z.Cols, z.Data, z.Stride, w.Data, w.Stride, some.Data, some.Stride, true)
 	}

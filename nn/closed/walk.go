@@ -70,7 +70,17 @@ type Columns struct {
 }
 
 // NewColumns returns space for columns of n nodes.
-func NewColumns(n, columns int) *Columns { return &Columns{all: mat.New(n, columns)} }
+func NewColumns(n, columns int) *Columns { return new(Columns).Clear(n, columns) }
+
+// Clear makes c space for other columns, once nobody reads its own any more, and returns it. New memory is only taken
+// for larger ones.
+func (c *Columns) Clear(n, columns int) *Columns {
+	if c.end = 0; n*columns > len(c.all.Data) {
+		c.all = mat.New(n, columns)
+	}
+	c.all = mat.View(n, columns, c.all.Data)
+	return c
+}
 
 // Next returns the place of the next columns.
 func (c *Columns) Next(columns int) mat.Dense {

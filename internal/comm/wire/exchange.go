@@ -104,12 +104,18 @@ func (k *Coder) exchangeCoded(ctx context.Context, g *comm.Group, h Halo, own Bl
 		if err := ctx.Err(); err != nil {
 			return Block{}, err
 		}
-		part, err := k.Parse(in[q], h.Ptr[q+1]-h.Ptr[q], d)
+		var into mat.Dense
+		if own.Sparse == nil {
+			into = all.Dense.RowRange(h.Ptr[q], h.Ptr[q+1])
+		}
+		part, err := k.parse(in[q], h.Ptr[q+1]-h.Ptr[q], d, into)
 		if in[q] = nil; err != nil {
 			return Block{}, &comm.PeerError{Rank: q, Op: what, Err: comm.Refused("%v", err)}
 		}
 		if own.Sparse == nil {
-			all.Dense.RowRange(h.Ptr[q], h.Ptr[q+1]).CopyFrom(part.dense())
+			if !k.coding.Columns {
+				into.CopyFrom(part.dense())
+			}
 			continue
 		}
 		parts, sparse = append(parts, part), sparse && part.Sparse != nil

@@ -181,6 +181,11 @@ func nonZeros(x Block, rows []int32) *mat.Sparse {
 // Parse returns the rows×cols values of a message. b comes from a peer: all of it is checked, and
 // only the values of this Coder's coding are accepted.
 func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
+	return k.parse(b, rows, cols, mat.Dense{})
+}
+
+// parse is Parse, which writes columns that have a scale each into the last argument, unless that is empty.
+func (k *Coder) parse(b []byte, rows, cols int, into mat.Dense) (x Block, err error) {
 	if len(b) == 0 {
 		return x, errors.New("message must have at least 1 byte (got 0)")
 	}
@@ -193,7 +198,10 @@ func (k *Coder) Parse(b []byte, rows, cols int) (x Block, err error) {
 	}
 	switch values := k.coding.values(); {
 	case k.coding.Columns && code == columnRows|values:
-		x.Dense, err = k.parseColumns(body, rows, cols)
+		if x.Dense = into; into.Empty() {
+			x.Dense = mat.New(rows, cols)
+		}
+		err = k.parseColumns(x.Dense, body)
 	case !k.coding.Columns && code == denseRows|values:
 		x.Dense, err = k.parseDense(body, rows, cols)
 	case !k.coding.Columns && (code == manyValues|values || code == oneValue):

@@ -123,20 +123,20 @@ func (k *Coder) appendColumns(b []byte, x Block, rows []int32) []byte {
 // evenRows is how many rows are multiples at a time: an even number, since a byte may have two of them.
 const evenRows = 1024
 
-func (k *Coder) parseColumns(b []byte, rows, cols int) (mat.Dense, error) {
+func (k *Coder) parseColumns(x mat.Dense, b []byte) error {
+	rows, cols := x.Rows, x.Cols
 	if want := k.coding.MaxLen(rows, cols) - 1; len(b) != want {
-		return mat.Dense{}, fmt.Errorf("%d rows of %d columns with a scale each must have %d bytes (got %d)",
+		return fmt.Errorf("%d rows of %d columns with a scale each must have %d bytes (got %d)",
 			rows, cols, want, len(b))
 	}
-	x := mat.New(rows, cols)
 	if rows == 0 {
-		return x, nil
+		return nil
 	}
 	scales, small := make([]float32, cols), make([]int8, min(rows, evenRows)*cols)
 	for j := range scales {
 		scales[j] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*j:]))
 		if !(scales[j] >= 0 && finite(scales[j])) {
-			return mat.Dense{}, fmt.Errorf("scale of column %d must be finite and at least 0 (got %g)", j, scales[j])
+			return fmt.Errorf("scale of column %d must be finite and at least 0 (got %g)", j, scales[j])
 		}
 	}
 	for i := range rows {
@@ -146,9 +146,9 @@ func (k *Coder) parseColumns(b []byte, rows, cols int) (mat.Dense, error) {
 		row := x.Row(i)
 		for j, v := range small[i%evenRows*cols:][:cols] {
 			if row[j] = scales[j] * float32(v); !finite(row[j]) {
-				return mat.Dense{}, notFinite(i, j, row[j])
+				return notFinite(i, j, row[j])
 			}
 		}
 	}
-	return x, nil
+	return nil
 }
