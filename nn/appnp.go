@@ -14,7 +14,7 @@ func newAPPNP(name string, s LayerSpec, key rng.Key) Conv {
 	return Conv{Pre: tape.NewLinear(name+".pre", s.In, s.Out, true, key), Agg: aggregate.Sum{}, Alpha: s.Alpha}
 }
 
-// arrangeAPPNP makes the last of some layers without edges propagate what it puts out.
+// arrangeAPPNP makes the last of several layers without edges propagate its output.
 func arrangeAPPNP(s *Spec, a Architecture) {
 	for k := range s.Layers {
 		s.Layers[k].Conv = "mlp"

@@ -6,34 +6,34 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Architecture describes a model that is trained end to end in a user's words: layers of one
-// convolution on raw features, the last one straight to the classes. Numbers have a linear head
-// instead, since a mean over neighbours of one column has little information on them. Spec turns it
-// into layers.
+// Architecture describes a model that is trained end to end in a user's terms: layers of one convolution on raw
+// features; the last one gives the classes. Numbers have a linear head instead, since a mean over neighbours of one
+// column has little information about them. Spec turns it into layers.
 type Architecture struct {
 	Model    string       // the name of a Convolution
 	Task     string       // as in Spec
-	Decoder  *DecoderSpec // of a model of links
+	Decoder  *DecoderSpec // for link prediction
 	Features int          // F
-	// width of the rows of nodes without features, which their owners keep (encoder embedding; 0 = the encoder is raw)
+	// width of learned rows of nodes without features, which their owners keep (encoder embedding; 0 = the encoder is
+	// raw)
 	Learned  int
 	Classes  int    // C
 	Layers   int    // 1 to 1000
-	Hidden   int    // width of all layers but the last, all heads together
+	Hidden   int    // width of all layers except the last, with all heads
 	Hops     int    // aggregations of the first layer, or of the only one that propagates (0 = 1)
-	Norm     string // after each layer that is not straight to the classes: "", "none", "layer" or "batch"
+	Norm     string // after each layer that does not give the classes: "", "none", "layer" or "batch"
 	Residual bool   // a layer's input is added to its output
 	Dropout  float32
 
-	Heads            int     // attention heads of all layers but the last, which averages one head
+	Heads            int     // attention heads of all layers except the last, which averages one head
 	AttentionDropout float32 // dropout probability of attention coefficients
 	Alpha            float32 // restart probability of a convolution that has one
-	Relations        int     // of a typed convolution: the graph's relations
-	Bases            int     // of its matrices
-	EdgeColumns      int     // of the graph's edges
+	Relations        int     // number of the graph's relations, for a typed convolution
+	Bases            int     // bases of its matrices
+	EdgeColumns      int     // number of columns of the graph's edges
 }
 
-// Spec returns the layers of a; settings that its convolution does not have are not read.
+// Spec returns the layers of a; it ignores settings that its convolution does not have.
 func (a Architecture) Spec() (Spec, error) {
 	s := Spec{
 		Task: a.Task, Features: a.Features, Classes: a.Classes, LayerOutput: Hidden, Decoder: a.Decoder,

@@ -22,22 +22,22 @@ import (
 type Backward struct {
 	l       *Layer
 	t       *tape.Tape
-	dx      mat.Dense  // what Layer.Backward writes
+	dx      mat.Dense  // output of Layer.Backward
 	d       mat.Dense  // gradient of the rows after dropout
-	dy      mat.Dense  // of what the convolution puts out
-	kept    tape.Entry // of the layer
+	dy      mat.Dense  // gradient of the convolution's output
+	kept    tape.Entry // the layer's entry
 	norm    tape.Entry
-	dropped bool // the rows have gone through dropout
-	again   bool // the rows have to be made again
-	over    bool // d is X's memory, whose place the gradient takes
+	dropped bool // dropout was applied to the rows
+	again   bool // the rows must be recomputed
+	over    bool // d is X's memory, which the gradient overwrites
 	started bool
 	from    tape.Mark
 
 	conv       tape.Entry
-	sum        mat.Dense // gradient of what the convolution's Post takes
-	grad       mat.Dense // of what the hop before this one has put out
-	first      mat.Dense // of what propagation restarts from
-	own        mat.Dense // of the destinations' rows that Dst makes
+	sum        mat.Dense // gradient of the input of the convolution's Post
+	grad       mat.Dense // gradient of the previous hop's output
+	first      mat.Dense // gradient of the rows that propagation restarts from
+	own        mat.Dense // gradient of Dst's output, the destinations' rows
 	damped, dz mat.Dense
 	at, inner  tape.Mark
 	hop        aggregate.HopGrad
@@ -73,16 +73,15 @@ func (b *Backward) Begin(l *Layer, dx, dh mat.Dense, t *tape.Tape) {
 	}
 }
 
-// remake makes the rows of X again, where others have used their memory.
+// remake recomputes the rows of X if their memory has been reused.
 func (b *Backward) remake() {
 	if b.again && !b.dropped {
 		againOf(b.kept).rows(b.kept.X, b.t)
 	}
 }
 
-// Statistics returns, after Begin, what this worker contributes to the sums of a BatchNorm's
-// gradients. The caller replaces these numbers by their sums over all workers. It is nil if there
-// are none.
+// Statistics returns, after Begin, this worker's contribution to the sums of a BatchNorm's gradients. The caller
+// replaces these numbers by their sums over all workers. It is nil if there are none.
 func (b *Backward) Statistics(workers int) []float32 {
 	if b.l.batch == nil || workers == 1 {
 		return nil
@@ -90,8 +89,8 @@ func (b *Backward) Statistics(workers int) []float32 {
 	return b.l.batch.GradContribution()
 }
 
-// Hop ends the hop before, if there is one, and returns the next one, from the last to the first.
-// It returns nil if there is none, and the gradients of the convolution are complete.
+// Hop ends the last hop, if there is one, and returns the next one, in reverse order. It returns nil if there is none;
+// the gradients of the convolution are then complete.
 func (b *Backward) Hop() *aggregate.HopGrad {
 	switch {
 	case b.done > 0:
@@ -102,7 +101,7 @@ func (b *Backward) Hop() *aggregate.HopGrad {
 		if b.l.Norm != nil {
 			b.dy = b.l.normGrad(&b.norm, b.dy, b.t)
 		}
-		if !b.l.Spec.Residual && !b.l.sums() { // dh may lie where X is made again
+		if !b.l.Spec.Residual && !b.l.sums() { // dh may be in the memory where X is recomputed
 			b.remake()
 		}
 		b.beginConv()
@@ -125,7 +124,7 @@ func (b *Backward) Hop() *aggregate.HopGrad {
 
 func (b *Backward) route() route { return route(b.conv.At) }
 
-// beginConv computes the gradient of what the last hop has put out.
+// beginConv computes the gradient of the last hop's output.
 func (b *Backward) beginConv() {
 	c, t := &b.l.Conv, b.t
 	b.at, b.sum = t.Mark(), b.dy
@@ -142,7 +141,7 @@ func (b *Backward) beginConv() {
 	case ownRows:
 		return
 	case givenAggregate:
-		if c.Nbr != nil { // an aggregate that was given is a constant
+		if c.Nbr != nil { // a given aggregate is a constant
 			c.Nbr.Backward(mat.Dense{}, b.sum, t)
 		}
 		return
@@ -156,7 +155,7 @@ func (b *Backward) beginConv() {
 		if c.Nbr != nil {
 			b.grad = mat.Dense{}
 			if b.wantsRows() {
-				b.grad = c.Nbr.BackwardOver(b.sum, t) // the aggregate was the layer's own
+				b.grad = c.Nbr.BackwardOver(b.sum, t) // the layer computed the aggregate itself
 			} else {
 				c.Nbr.Backward(mat.Dense{}, b.sum, t)
 			}
@@ -178,12 +177,11 @@ func (b *Backward) beginConv() {
 	b.hops = c.hops(g)
 }
 
-// wantsRows reports whether the gradient of the rows that were aggregated is wanted: at every
-// worker or at none.
+// wantsRows reports whether the gradient of the aggregated rows is wanted, which is equal at all workers.
 func (b *Backward) wantsRows() bool { return b.d.Cols > 0 || !b.l.Conv.frozen() }
 
-// into returns where the gradient of what the hop has aggregated is added, and whether it is written
-// there first; without columns: it is not wanted.
+// into returns where the gradient of the hop's input is added, and whether it is overwritten first. It has no columns
+// if it is not wanted.
 func (b *Backward) into() (grad mat.Dense, fresh bool) {
 	c, t, g := &b.l.Conv, b.t, b.conv.Graph
 	switch {
@@ -228,7 +226,7 @@ func (b *Backward) endConv() {
 	case route == aggregateFirst && b.over:
 		if c.Pre != nil {
 			if b.l.sums() {
-				b.remake() // dy, which may lie there, has been read
+				b.remake() // dy, which may be in that memory, has been read
 			}
 			tape.BiasGrad(c.Pre.B, b.grad)
 			b.affineOver(c.Pre)
@@ -254,8 +252,7 @@ func (b *Backward) endConv() {
 	t.Release(b.at)
 }
 
-// destinations returns where the gradient of the destinations' rows is added. It is empty if no
-// gradient is wanted.
+// destinations returns where the gradient of the destinations' rows is added, or an empty matrix if it is not wanted.
 func (b *Backward) destinations() mat.Dense {
 	if b.d.Empty() {
 		return b.d
@@ -263,8 +260,7 @@ func (b *Backward) destinations() mat.Dense {
 	return b.d.RowRange(0, b.dy.Rows)
 }
 
-// affineOver computes the gradients of the weights that read X, op's first. The gradient of X then
-// replaces X.
+// affineOver computes the gradients of the weights that read X, op's first. The gradient of X then overwrites X.
 func (b *Backward) affineOver(op *tape.Linear) {
 	op.WeightGrad(b.grad, b.t)
 	b.selfWeights()
@@ -279,6 +275,7 @@ func (b *Backward) selfOver(add bool) {
 	b.selfInput(add)
 }
 
+// selfWeights adds the gradients of the weights and the bias of a node's own map, if there is one.
 func (b *Backward) selfWeights() {
 	if self := b.l.Conv.Self; self != nil {
 		tape.BiasGrad(self.B, b.sum)
@@ -286,6 +283,7 @@ func (b *Backward) selfWeights() {
 	}
 }
 
+// selfInput writes the gradient of the own rows through that map to d, or adds it.
 func (b *Backward) selfInput(add bool) {
 	own := b.d.RowRange(0, b.sum.Rows)
 	switch self := b.l.Conv.Self; {
@@ -296,7 +294,7 @@ func (b *Backward) selfInput(add bool) {
 	}
 }
 
-// End computes the gradient of what the layer was given.
+// End computes the gradient of the layer's input.
 func (b *Backward) End() {
 	l, t := b.l, b.t
 	if b.kept.Graph == nil && l.Conv.Agg != nil {

@@ -8,13 +8,12 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// batchMomentum is how far the running statistics of a BatchNorm move to a step's statistics.
+// batchMomentum is how far a step moves the running statistics of a BatchNorm, as a fraction.
 const batchMomentum = 0.1
 
-// BatchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy,
-// ICML 2015). In training, mean and variance are over the given rows and, if workers share a step
-// (nn.Forward.Statistics), over all workers' rows: it does not act on each row by itself. In
-// inference they are the running ones, which Settle moves.
+// BatchNorm is y = (x − mean)/√(variance + 1e-5) · gain + bias of each column (Ioffe and Szegedy, ICML 2015). In
+// training, mean and variance are over the given rows and, if workers share a step (nn.Forward.Statistics), over all
+// workers' rows: it does not act on each row by itself. Inference uses the running statistics, which Settle moves.
 type BatchNorm struct {
 	Gain, Bias     *tape.Param // 1×width
 	Mean, Variance *tape.Param // 1×width, Running
@@ -50,7 +49,7 @@ func (b *BatchNorm) Running() []*tape.Param { return []*tape.Param{b.Mean, b.Var
 // Dims returns the width twice.
 func (b *BatchNorm) Dims() (in, out int) { return b.Gain.Value.Cols, b.Gain.Value.Cols }
 
-// Forward writes y, which in inference may be x, and keeps x.
+// Forward writes y and keeps x. In inference y may be x.
 func (b *BatchNorm) Forward(y, x mat.Dense, t *tape.Tape) {
 	gain, bias := b.Gain.Value.Row(0), b.Bias.Value.Row(0)
 	if !t.Training() {
@@ -72,7 +71,7 @@ func (b *BatchNorm) Moments(x mat.Dense) {
 	b.rows, b.shared = float64(x.Rows), false
 }
 
-// Normalise writes y by the moments, which are merged first if workers share them, and keeps x.
+// Normalise normalises x by the moments, after it merges all workers' moments, and keeps x.
 func (b *BatchNorm) Normalise(y, x mat.Dense, t *tape.Tape) {
 	if b.shared {
 		b.merge()
@@ -87,9 +86,9 @@ func (b *BatchNorm) Normalise(y, x mat.Dense, t *tape.Tape) {
 	t.Push(tape.Entry{X: x})
 }
 
-// Contribution returns a buffer for the moments of all workers, with this worker's in its place. A
-// worker's numbers are sent as two float32, the second what the first leaves, in their own places,
-// so that their sum with the zeros of the others is exact.
+// Contribution returns a buffer for the moments of all workers, with this worker's in its part. Each number is sent as
+// two float32, the second one the remainder of the first. The other workers' numbers are zero there, so the sum is
+// exact.
 func (b *BatchNorm) Contribution(rank, workers int) []float32 {
 	width := len(b.mean)
 	each := 2 * (1 + 2*width)
@@ -125,7 +124,7 @@ func (b *BatchNorm) merge() {
 	b.rows = float64(rows)
 }
 
-// split writes v to x as number k of two float32, joined reads it.
+// split writes v as two float32, number k of x; joined reads it.
 func split(x []float32, k int, v float64) {
 	x[2*k] = float32(v)
 	x[2*k+1] = float32(v - float64(x[2*k]))
@@ -133,8 +132,8 @@ func split(x []float32, k int, v float64) {
 
 func joined(x []float32, k int) float64 { return float64(x[2*k]) + float64(x[2*k+1]) }
 
-// Backward adds to dx and to the gradients of gain and bias; these of the given rows alone, as
-// all gradients are.
+// Backward adds to dx and to the gradients of gain and bias. The latter are over the given rows only, like all
+// gradients.
 func (b *BatchNorm) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	x := t.Pop().X
 	b.SumGrads(x, dy)
@@ -142,7 +141,7 @@ func (b *BatchNorm) Backward(dx, dy mat.Dense, t *tape.Tape) {
 	b.Grad(dx, x, mat.Dense{}, dy)
 }
 
-// Again writes to y rows x of the last Forward in training as that did.
+// Again normalises rows x of the last Forward in training as it did, and writes them to y.
 func (b *BatchNorm) Again(y, x, _ mat.Dense) {
 	kernels.BatchNorm(x.Rows, x.Data, x.Stride, b.factors[:x.Cols], b.factors[x.Cols:2*x.Cols], y.Data, y.Stride)
 }
@@ -163,7 +162,7 @@ func (b *BatchNorm) SumGrads(x, dy mat.Dense) {
 	}
 }
 
-// GradContribution returns those sums, to be added up over all workers.
+// GradContribution returns those sums, which the caller sums over all workers.
 func (b *BatchNorm) GradContribution() []float32 {
 	all := b.travel[:len(b.sums)]
 	for j, v := range b.sums {
@@ -173,7 +172,7 @@ func (b *BatchNorm) GradContribution() []float32 {
 	return all
 }
 
-// PrepareGrad finds the factors of grad.
+// PrepareGrad computes the factors of Grad.
 func (b *BatchNorm) PrepareGrad() {
 	width := len(b.mean)
 	if b.sharedGrad {
@@ -200,8 +199,8 @@ func (b *BatchNorm) Grad(dx, x, _, dy mat.Dense) {
 	kernels.BatchNormGrad(x.Rows, x.Data, x.Stride, dy.Data, dy.Stride, ca, cb, cc, dx.Data, dx.Stride)
 }
 
-// Settle moves the running statistics a tenth of the way to the statistics of the last Forward in
-// training, whose variance is taken without bias (divided by one row less).
+// Settle moves the running statistics by a tenth towards the statistics of the last Forward in training. The variance
+// is unbiased: divided by the number of rows less one.
 func (b *BatchNorm) Settle() {
 	move := func(p *float32, to float64) { *p = float32((1-batchMomentum)*float64(*p) + batchMomentum*to) }
 	for j := range b.mean {

@@ -9,10 +9,10 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Conv is y = Post(Self(x) + Nbr(Agg(PreAct(Pre(x))))) + Bias: x the rows of a block's sources, y
-// the rows of its destinations. Self nil leaves its term out; Pre, PreAct, Nbr, Post and Bias nil
-// are identities; Agg nil means that there is no neighbour term. Agg reads a destination's own row
-// as Dst(x), or as it reads it as a source if Dst is nil.
+// Conv is y = Post(Self(x) + Nbr(Agg(PreAct(Pre(x))))) + Bias, where x are the rows of a block's sources and y the rows
+// of its destinations. A nil Self omits its term; nil Pre, PreAct, Nbr, Post and Bias are identities; a nil Agg means
+// that there is no neighbour term. Agg reads a destination's own row as Dst(x) or, if Dst is nil, as it reads it as a
+// source.
 type Conv struct {
 	Pre, Nbr  *tape.Linear
 	Self, Dst *tape.Linear
@@ -21,9 +21,9 @@ type Conv struct {
 	Bias      *tape.Param
 	Agg       aggregate.Aggregator
 	Alpha     float32 // restart probability: the fraction of Pre's rows in the output of each hop (0 = no restarts)
-	Relations int     // of typed edges; a block has that many rows a destination (0 = edges have no types)
-	Reached   bool    // the latter half of the relations come from graph.CSR.WithReached
-	Hops      int     // times Agg is applied, 0 meaning 1; more than once only on a whole graph
+	Relations int     // number of edge types; a block has that many rows a destination (0 = edges have no types)
+	Reached   bool    // the second half of the relations comes from graph.CSR.WithReached
+	Hops      int     // how often Agg is applied (0 = 1); more than once only on a whole graph
 }
 
 // Params returns the parameters of Pre, Dst, Self, Agg, Nbr, Post and Bias.
@@ -53,7 +53,7 @@ const (
 	givenAggregate              // Nbr(Z)
 	projectFirst                // Agg(x·Nbr), the same as aggregateFirst of a sum
 	aggregateFirst              // Nbr(Agg(Pre(x)))
-	sparseFirst                 // the same where Agg itself multiplies sparse rows
+	sparseFirst                 // Nbr(Agg(Pre(x))), where Agg itself multiplies sparse rows
 	propagation                 // hops with restarts from Pre(x)
 )
 
@@ -77,11 +77,11 @@ func (c *Conv) route(in Input) route {
 	return sparseFirst
 }
 
-// gatherCost is what a value gathered along an edge costs, in multiply-adds of a dense product.
+// gatherCost is the cost of a value gathered along an edge, in multiply-adds of a dense product.
 const gatherCost = 8
 
-// projectsFirst reports whether A(XW) costs less than (AX)W, which is the same. Sparse rows, which
-// would become dense as they are summed, are always projected first.
+// projectsFirst reports whether A(XW) costs less than (AX)W, which is the same. Sparse rows, whose sums would be dense,
+// are always projected first.
 func (c *Conv) projectsFirst(in Input) bool {
 	if c.Nbr == nil || c.Pre != nil || !c.Agg.Properties().Sum {
 		return false
@@ -90,15 +90,15 @@ func (c *Conv) projectsFirst(in Input) bool {
 		return true
 	}
 	w, out := c.Nbr.Dims()
-	if in.Remote { // the width of sent rows decides, and every worker must decide alike
+	if in.Remote { // the width of sent rows decides, so that all workers decide alike
 		return out < w
 	}
 	edges := in.G.NumEdges() * max(c.Hops, 1) * gatherCost
 	return edges*out+in.G.NumSrc*w*out < edges*w+in.G.NumDst*w*out
 }
 
-// fitsOver reports whether the gradient of X can take X's place: what reads X are affine maps and a
-// sum over edges, or one affine map in front of the aggregator.
+// fitsOver reports whether the gradient of X can overwrite X: X is read by affine maps and a sum over edges, or by one
+// affine map before the aggregator.
 func (c *Conv) fitsOver() bool {
 	if c.Alpha > 0 || c.Hops > 1 || c.Relations > 0 || c.Dst != nil {
 		return false
@@ -112,14 +112,13 @@ func (c *Conv) fitsOver() bool {
 	return c.Pre != nil && c.PreAct == nil
 }
 
-// keepsSum reports whether what the convolution puts out is an aggregate that the aggregator keeps,
-// and a bias.
+// keepsSum reports whether the convolution's output is an aggregate that the aggregator keeps, plus a bias.
 func (c *Conv) keepsSum() bool {
 	return c.Agg != nil && c.Agg.Properties().KeepsAggregate && c.fitsOver() &&
 		c.Self == nil && c.Nbr == nil && c.Post == nil
 }
 
-// project writes Nbr(z) to y, or adds it, and applies ReLU where relu, which only a layer with Nbr may ask for.
+// project writes Nbr(z) to y, or adds it, and applies ReLU if relu is set, which only a layer with Nbr may do.
 func (c *Conv) project(y mat.Dense, z graph.Features, add, relu bool, t *tape.Tape) {
 	switch {
 	case c.Nbr != nil:

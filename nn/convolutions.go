@@ -8,9 +8,9 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// table has one row for each convolution. To add one, write a file with its operator, and with its
-// aggregator if package aggregate has none that serves, and add a row here: programs, trainers and
-// model files find it by its name and ask for its traits.
+// table has one row for each convolution. To add one, write a file with its operator, and with its aggregator unless
+// package aggregate has a suitable one, and add a row here. Programs, trainers and model files find it by its name and
+// ask for its traits.
 var table = []Convolution{
 	{
 		Name: "gcn", Edges: graph.GCN, Recipe: recipe,
@@ -93,41 +93,41 @@ var table = []Convolution{
 //	defaults := c.Recipe                                          // where end-to-end training starts from
 //	spec, err := nn.Architecture{Model: plan.Model, ...}.Spec()   // an end-to-end model with its settings
 type Convolution struct {
-	Name  string     // LayerSpec.Conv
+	Name  string     // value of LayerSpec.Conv
 	Edges graph.Norm // the edge weights that it reads
 	Traits
 	Recipe Recipe
-	Bare   Recipe // for nodes that have numbers instead of features (zero = Recipe)
+	Bare   Recipe // for nodes with numbers instead of features (zero = Recipe)
 	Wide   Shared // for nodes with many features (zero = Recipe)
 
-	Undropped bool // its layers train one after the other without dropout, by default
+	Undropped bool // its layers are trained layer by layer without dropout, by default
 
 	build   func(name string, s LayerSpec, key rng.Key) Conv
 	faults  func(s LayerSpec) []error                      // faults beyond its traits, or nil
-	arrange func(s *Spec, a Architecture)                  // places it among layers (nil = all are alike)
+	arrange func(s *Spec, a Architecture)                  // arranges it among layers (nil = all layers are alike)
 	weights func(s LayerSpec, matrix func(rows, cols int)) // the matrices of a layer (nil = one, In×Out)
 }
 
-// Shared is what differs from a Recipe for nodes with many features: then a matrix for each relation has far more
-// weights than there are labels.
+// Shared has the differences from a Recipe for nodes with many features: a matrix for each relation would then have far
+// more weights than there are labels.
 type Shared struct {
 	Features int     // the least number of feature columns
-	Bases    int     // that the relations share
+	Bases    int     // bases that the relations share
 	Decay    float32 // weight decay
 }
 
-// Traits say what a convolution can do and what it needs.
+// Traits are what a convolution can do and what it needs.
 type Traits struct {
 	Aggregates  bool // it reads the rows of neighbours; else only a node's own row
 	Sum         bool // its aggregate is Σ_j w_ij z_j, so that sums may be sent instead of rows (shard.Cover)
 	Linear      bool // its aggregate is linear in the rows of neighbours, so that a sample of them can be unbiased
 	NeedsSource bool // its backward pass reads the rows of neighbours again
 	Hops        bool // a layer may aggregate several times
-	Propagates  bool // any layer may have those hops end to end; else only the first, on raw features
+	Propagates  bool // any layer may have several hops in end-to-end training; else only the first one, on raw features
 	Heads       bool // it has attention heads: LayerSpec.Heads, Average and AttentionDropout are its settings
 	Typed       bool // it reads typed edges: LayerSpec.Relations and Bases are its settings
 	EdgeColumns bool // it reads the columns of edges, if the graph has any: LayerSpec.EdgeColumns
-	First       bool // it is the first of several layers, behind an encoder that aggregates for it
+	First       bool // it is the first of several layers, after an encoder that aggregates for it
 	LayerWise   bool // it can be trained layer by layer; else only end to end
 	OwnRow      bool // a node's own row has weights that no row of a neighbour shares
 }
@@ -136,41 +136,40 @@ type Traits struct {
 // convolution.
 func (c Convolution) Restarts() bool { return c.Recipe.Alpha > 0 }
 
-// A Recipe is how the convolution's authors train a model of it end to end: the defaults of that
-// mode.
+// A Recipe is how the convolution's authors train a model of it end to end: the defaults of end-to-end training.
 type Recipe struct {
 	Hidden           int     // width of hidden rows, all heads together
 	Heads            int     // attention heads of hidden layers (0 = it has none)
 	Hops             int     // aggregations of a layer, ≥ 1
-	Epochs           int     // at most
+	Epochs           int     // epochs at most
 	LR, Decay        float32 // step size and weight decay
 	Dropout          float32 // dropout probability of a layer's input
 	AttentionDropout float32 // dropout probability of attention coefficients
 	Alpha            float32 // restart probability (0 = it has none)
-	Norm             string  // after each layer but the last, as Architecture.Norm
+	Norm             string  // norm after each layer except the last, as Architecture.Norm
 }
 
-// recipe is Kipf and Welling's, ICLR 2017, §5.2, with wider rows.
+// recipe is from Kipf and Welling, ICLR 2017, §5.2, with wider rows.
 var recipe = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 5e-4, Dropout: 0.5}
 
-// relational is the Recipe for a matrix per relation; such matrices overfit without a strong decay: chosen by the
-// validation nodes of imdb and s-ffsd. What rgcn shares from 1,000 features on was chosen by four draws of
-// validation nodes of imdb, which has 1,256; s-ffsd, which has 176, validates better without
-// (docs/measurements/accuracy.md).
+// relational is the Recipe for a matrix for each relation. Such matrices overfit without a strong decay, which was
+// chosen by the validation nodes of imdb and s-ffsd. The bases that rgcn shares from 1,000 features on were chosen by
+// four random sets of validation nodes of imdb, which has 1,256 features; s-ffsd, which has 176, validates better
+// without (docs/measurements/accuracy.md).
 var relational = Recipe{Hidden: 64, Hops: 1, Epochs: 200, LR: 0.01, Decay: 0.02, Dropout: 0.5}
 
-// bareRelational is Schlichtkrull et al.'s, ESWC 2018, §5.1, with their decay for mutag throughout: it does no harm
-// to aifb, by a tenth of the training nodes.
+// bareRelational is from Schlichtkrull et al., ESWC 2018, §5.1, always with their decay for mutag: it does not harm
+// aifb, measured on a tenth of the training nodes.
 var bareRelational = Recipe{Hidden: 16, Hops: 1, Epochs: 50, LR: 0.01, Decay: 5e-4}
 
-// attention returns r as graph attention is trained (Veličković et al., ICLR 2018, §3.3).
+// attention returns r with the settings for graph attention (Veličković et al., ICLR 2018, §3.3).
 func (r Recipe) attention() Recipe {
 	r.Heads, r.LR, r.Dropout, r.AttentionDropout = 8, 0.005, 0.6, 0.6
 	return r
 }
 
-// normalised returns r with batch norm, as the graph isomorphism network is trained (Xu et al., ICLR 2019, §7): its
-// sums grow with the degree. Step size and decay are chosen by validation on four graphs (bench defaults).
+// normalised returns r with batch norm, as for the graph isomorphism network (Xu et al., ICLR 2019, §7): its sums grow
+// with the degree. Step size and decay were chosen by validation on four graphs (bench defaults).
 func (r Recipe) normalised() Recipe {
 	r.Norm, r.LR, r.Decay = "batch", 0.003, 5e-3
 	return r
@@ -182,12 +181,12 @@ func (r Recipe) propagation(hops int, alpha float32) Recipe {
 	return r
 }
 
-// Key is what the initial values of a layer follow from.
+// Key determines the initial values of a layer.
 type Key = rng.Key
 
-// Register adds a convolution of one's own to the table, from init or before any plan is read: plans name it, each
-// method trains it by its traits, and model files have its name and parameters, whose names begin with the name of the
-// layer. All members of a run, and all who read its model, register it. Without a Recipe it has gcn's. A name must be
+// Register adds a user's convolution to the table, from init or before any plan is read. Plans name it, each method
+// trains it by its traits, and model files have its name and parameters, whose names begin with the name of the layer.
+// All members of a run, and all readers of its model, must register it. Without a Recipe it has gcn's. A name must be
 // new.
 func Register(c Convolution, build func(name string, s LayerSpec, key Key) Conv) {
 	if _, taken := ConvolutionNamed(c.Name); taken || c.Name == "" {
@@ -224,8 +223,8 @@ func (s LayerSpec) convolution() Convolution {
 	return c
 }
 
-// Weights calls matrix with the shape of every weight matrix that the layer has, its head's
-// included: what a reader of model files allocates.
+// Weights calls matrix with the shape of every weight matrix of the layer, including its head's: a reader of model
+// files allocates these.
 func (s LayerSpec) Weights(matrix func(rows, cols int)) {
 	if weights := s.convolution().weights; weights != nil {
 		weights(s, matrix)

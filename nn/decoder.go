@@ -11,14 +11,14 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// DecoderSpec describes what makes a score of a pair of nodes under a relation, from the rows of both ends. Letters: N
-// rows, D columns, R relations, P pairs. Kind is one of
+// DecoderSpec describes how the rows of two nodes give the score of the pair under a relation. Letters: N rows, D
+// columns, R relations, P pairs. Kind is one of
 //
 //	dot       Σ u∘v, the same for all relations (Kipf and Welling, Variational Graph Auto-Encoders, 2016)
 //	distmult  Σ u∘w_r∘v, with a vector for each relation (Yang et al., ICLR 2015)
 //	mlp       a hidden layer and an output over u∘w_r∘v (He et al., Neural Collaborative Filtering, 2017, of GMF)
 //
-// All of them score (u, v) as they do (v, u).
+// All of them give (u, v) and (v, u) the same score.
 type DecoderSpec struct {
 	Kind      string   `json:"kind"`
 	Width     int      `json:"width"`            // D
@@ -26,10 +26,10 @@ type DecoderSpec struct {
 	Hidden    int      `json:"hidden,omitempty"` // mlp: width of its hidden layer
 }
 
-// decoderKinds are what DecoderSpec.Kind may be.
+// decoderKinds are the values of DecoderSpec.Kind.
 var decoderKinds = []string{"dot", "distmult", "mlp"}
 
-// Validate returns what is wrong with s first, or nil.
+// Validate returns the first fault of s, or nil.
 func (s DecoderSpec) Validate() error {
 	switch {
 	case !slices.Contains(decoderKinds, s.Kind):
@@ -46,14 +46,14 @@ func (s DecoderSpec) Validate() error {
 	return nil
 }
 
-// Pair is a pair of rows of Z and a relation, an index into the DecoderSpec's.
+// Pair is a pair of rows of Z and a relation, an index of the DecoderSpec's.
 type Pair struct{ U, V, Relation int32 }
 
-// Decoder scores pairs. Its zero parameters are none: the inner product has nothing to learn.
+// Decoder scores pairs. Parameters are nil for kinds without them: an inner product has nothing to learn.
 type Decoder struct {
 	Spec     DecoderSpec
-	relation *tape.Param   // R×D, nil of dot
-	mlp      tape.Operator // D → Hidden → 1, nil but of mlp
+	relation *tape.Param   // R×D; nil for dot
+	mlp      tape.Operator // D → Hidden → 1; nil except for mlp
 }
 
 // NewDecoder returns the decoder that s describes with random parameters by key; relations begin as inner products.
@@ -83,7 +83,7 @@ func (d *Decoder) Params() (all []*tape.Param) {
 	return all
 }
 
-// pairBlock is how many pairs are scored at once: what they take in memory does not grow with their number.
+// pairBlock is how many pairs are scored at once, which bounds the memory.
 const pairBlock = 4096
 
 // Scores returns the score of each pair of rows of z, [P]: the log-odds that it is a link.
@@ -98,7 +98,7 @@ func (d *Decoder) Scores(z mat.Dense, of []Pair) []float32 {
 	return out
 }
 
-// forward writes the scores of some pairs and keeps what backward reads. It returns the rows u∘w∘v, of mlp.
+// forward writes the scores of some pairs and keeps the inputs of backward. For mlp it returns the rows u∘w∘v.
 func (d *Decoder) forward(out []float32, z mat.Dense, of []Pair, t *tape.Tape) {
 	if d.relation == nil {
 		for k, p := range of {
@@ -125,7 +125,7 @@ func (d *Decoder) forward(out []float32, z mat.Dense, of []Pair, t *tape.Tape) {
 	}
 }
 
-// backward adds to dz, of z's shape, and to the parameters' gradients, from ds, the gradient of the scores that forward
+// backward adds to dz, of z's shape, and to the parameters' gradients. ds is the gradient of the scores that forward
 // wrote last for these pairs.
 func (d *Decoder) backward(dz mat.Dense, ds []float32, z mat.Dense, of []Pair, t *tape.Tape) {
 	var dx mat.Dense
@@ -155,7 +155,7 @@ func (d *Decoder) backward(dz mat.Dense, ds []float32, z mat.Dense, of []Pair, t
 	}
 }
 
-// BestScores returns the places of the k highest scores, highest first; of equals the first.
+// BestScores returns the indices of the k highest scores, highest first; among equals the first.
 func BestScores(scores []float32, k int) (top []int) {
 	for at, s := range scores {
 		if len(top) == k && !(s > scores[top[k-1]]) {

@@ -12,16 +12,15 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Encoder, stage 0, turns a node's own features into the rows that the first layer reads and that
-// peers send.
+// Encoder, stage 0, computes the rows that the first layer reads, and that peers send, from a node's own features.
 type Encoder struct {
 	Spec EncoderSpec
-	Proj *tape.Linear // pca: the F×K leading components, without bias; zero until found. Else nil
+	Proj *tape.Linear // pca: the F×K leading components, without bias; zero until computed. Else nil
 	// mlp: Linear, norm, ReLU and a head, trained as a layer without edges; embedding: only Linear. Else nil
 	Layer *Layer
 
-	// pca: makes the columns of classes, with which WithClasses completes the rows of Encode. It is nil if rows
-	// have only components.
+	// pca: computes the columns of classes, with which WithClasses completes the rows of Encode; nil if rows have only
+	// components.
 	Classes *closed.Form
 
 	logits bool // the output of mlp is its head's logits
@@ -67,8 +66,8 @@ func (s EncoderSpec) Components(classes int) int {
 	return s.Out
 }
 
-// Params returns the components and what makes the columns of classes, or the hidden layer and, if its logits are
-// handed on, the head.
+// Params returns the components and the parameters of the columns of classes, or the hidden layer and, if the output is
+// logits, the head.
 func (e *Encoder) Params() []*tape.Param {
 	switch {
 	case e.Classes != nil:
@@ -83,8 +82,8 @@ func (e *Encoder) Params() []*tape.Param {
 	return nil
 }
 
-// Reads returns what a model of s reads of the features of nodes: x, or for encoder embedding one column of zeros if
-// the model is of nodes without features and x is their numbers (graph.Identity).
+// Reads returns the features that a model of s reads. It is x, or for encoder embedding one column of zeros if the
+// model is for nodes without features and x is their numbers (graph.Identity).
 func (s Spec) Reads(x graph.Features) graph.Features {
 	if s.Encoder.Kind != "embedding" || s.Features != 1 || x.Cols() == 1 {
 		return x
@@ -95,9 +94,8 @@ func (s Spec) Reads(x graph.Features) graph.Features {
 	return graph.Features{Dense: mat.New(x.Rows(), 1)}
 }
 
-// Input returns the features as every kind of encoder first sees them: x, or, if the spec asks for
-// it, x with each row divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2) or by
-// its length.
+// Input returns the features as every kind of encoder reads them: x or, if the spec asks for it, x with each row
+// divided by the sum of its magnitudes (Kipf and Welling, ICLR 2017, §5.2) or by its length.
 func (e *Encoder) Input(x graph.Features) graph.Features {
 	scale := scaleL1
 	switch {
@@ -122,6 +120,7 @@ func (e *Encoder) Input(x graph.Features) graph.Features {
 	return graph.Features{Dense: d}
 }
 
+// scaleL1 divides a row by the sum of its magnitudes, unless that is 0.
 func scaleL1(row []float32) {
 	var sum float64
 	for _, v := range row {
@@ -132,10 +131,9 @@ func scaleL1(row []float32) {
 	}
 }
 
-// Encode returns the output of the encoder for the rows x: x itself; or x·Proj with each row scaled
-// to unit length (a row of zeros stays so), without the columns of classes, which other nodes decide
-// about; or the hidden rows or logits of the mlp; or of embedding the linear layer's, as of nodes whose owner has no
-// row for them.
+// Encode returns the encoder's output for the rows x. For raw it is x itself. For pca it is x·Proj with each row scaled
+// to length 1 (a row of zeros stays zero), without the columns of classes, which depend on other nodes. For mlp it is
+// the hidden rows or logits, and for embedding the linear layer's rows, as for nodes whose owner has no learned row.
 func (e *Encoder) Encode(x graph.Features) graph.Features {
 	x = e.Input(x)
 	switch {
@@ -157,18 +155,19 @@ func (e *Encoder) Encode(x graph.Features) graph.Features {
 	return x
 }
 
-// classScale makes logits of a closed form, between about 0 and 1, as large as validation prefers them beside
-// components in rows of length 1 (docs/adr/0075-trained-layers-see-classes.md).
+// classScale scales logits of a closed form, between about 0 and 1: validation prefers this scale next to components in
+// rows of length 1 (docs/adr/0075-trained-layers-see-classes.md).
 const classScale = 4
 
-// WithClasses returns what the first layer sees: rows of Encode, and the logits of Classes for the same nodes next to
-// them.
+// WithClasses returns the first layer's input: rows of Encode, and next to them the logits of Classes for the same
+// nodes.
 func (e *Encoder) WithClasses(rows graph.Features, logits mat.Dense) graph.Features {
 	scaled := logits.Clone()
 	kernels.Scale(classScale, scaled.Data)
 	return graph.Columns([]graph.Features{rows, {Dense: scaled}})
 }
 
+// scaleL2 divides a row by its length, unless that is 0.
 func scaleL2(row []float32) {
 	var sq float64
 	for _, v := range row {
@@ -179,7 +178,7 @@ func scaleL2(row []float32) {
 	}
 }
 
-// HeadLogits returns what a head makes of rows.
+// HeadLogits returns the output of a head for rows h.
 func HeadLogits(head tape.Operator, h mat.Dense) mat.Dense {
 	s := mat.New(h.Rows, tape.OutWidth(head, h.Cols))
 	head.Forward(s, h, nil)

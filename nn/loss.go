@@ -159,6 +159,7 @@ func sigmoid(s, small float64) float64 {
 // unlabelled marks, in the first of its Bits, a row without labels.
 const unlabelled = 255
 
+// checkLabels panics unless there is a label for each row: the caller's bug.
 func checkLabels(who string, got, want int) {
 	if got != want {
 		panic(fmt.Sprintf("nn: the labels of %s must be %d (got %d)", who, want, got))

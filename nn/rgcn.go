@@ -88,6 +88,7 @@ func weightsOfRSAGE(s LayerSpec, matrix func(rows, cols int)) {
 	weightsOfRelations(s, 2*s.Relations, s.Out, matrix)
 }
 
+// weightsOfRGAT has the matrices of a node's own row and of the relations, whose heads may be averaged.
 func weightsOfRGAT(s LayerSpec, matrix func(rows, cols int)) {
 	width := s.Out
 	if s.Average {
@@ -98,6 +99,7 @@ func weightsOfRGAT(s LayerSpec, matrix func(rows, cols int)) {
 	matrix(2*s.Relations, width)
 }
 
+// weightsOfRelations has a matrix for each relation, or the bases and their coefficients.
 func weightsOfRelations(s LayerSpec, relations, out int, matrix func(rows, cols int)) {
 	matrices := relations
 	if s.Bases > 0 {

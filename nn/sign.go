@@ -29,6 +29,7 @@ func arrangeSIGN(s *Spec, a Architecture) {
 	}
 }
 
+// faultsOfSIGN returns the fault of widths that cannot be cut into one piece for each number of hops.
 func faultsOfSIGN(s LayerSpec) []error {
 	if s.Hops < 1 || s.In%(s.Hops+1) != 0 || s.Out%(s.Hops+1) != 0 {
 		const must = "in and out must be multiples of hops + 1, and hops at least 1 (got %d, %d and %d)"

@@ -149,6 +149,7 @@ func bound(bad func(format string, args ...any), field string, v, most int) bool
 	return true
 }
 
+// probability reports a fault unless p is a probability below 1.
 func probability(bad func(format string, args ...any), field string, p float32) {
 	if !(p >= 0 && p < 1) {
 		bad("%s must be at least 0 and less than 1 (got %g)", field, p)

@@ -10,8 +10,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// attention is GAT's: α is the softmax of LeakyReLU(src·z_j + dst·z_i) (Veličković et al., ICLR
-// 2018, eqs. 3 and 4). Both passes go through the edges once.
+// attention is GAT's attention: α is the softmax of LeakyReLU(src·z_j + dst·z_i) (Veličković et al., ICLR 2018, eqs. 3
+// and 4). Both passes read the edges once.
 type attention struct {
 	softmax
 	Src, Dst *tape.Param // heads×dim
@@ -36,11 +36,11 @@ func (a *attention) Properties() Properties {
 // Params returns the two vectors of every head.
 func (a *attention) Params() []*tape.Param { return []*tape.Param{a.Src, a.Dst} }
 
-// pad is the width of a row of values of heads.
+// pad is the length of a row with one value for each head.
 func (a *attention) pad() int { return kernels.PadHeads(a.heads) }
 
-// vectors writes to m, (heads·dim)×pad, the vectors of the heads one below another, each in its own
-// column: z·m are their parts of the logits.
+// vectors writes the vectors of the heads to m, (heads·dim)×pad, one below another, each in its own column: z·m are
+// their parts of the logits.
 func (a *attention) vectors(m mat.Dense, v *tape.Param) {
 	m.Zero()
 	for h := range a.heads {
@@ -63,7 +63,7 @@ func logitGrads(dz, ds, z, m, dm mat.Dense, add bool) {
 	kernels.GemmTN(z.Cols, m.Cols, z.Rows, z.Data, z.Stride, ds.Data, ds.Stride, dm.Data, dm.Stride, add)
 }
 
-// learn adds dm, the gradient of the vectors one below another, to v's.
+// learn adds dm, the gradient of the stacked vectors, to v's gradient.
 func (a *attention) learn(v *tape.Param, dm mat.Dense) {
 	for h := range a.heads {
 		for c := range a.dim {
@@ -80,7 +80,7 @@ func (a *attention) Begin(acc *Acc, z mat.Dense) {
 	a.logits(acc.dst, z, mat.View(z.Cols, pad, acc.takeEdges(z.Cols*pad)), a.Dst)
 }
 
-// Add takes in a block of sources z.
+// Add adds a block of sources z.
 func (a *attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("attention", acc.sum.Rows, g, z)
 	if len(g.Col) == 0 {
@@ -98,7 +98,7 @@ func (a *attention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	acc.fresh = false
 }
 
-// End writes the aggregate to h and leaves in acc what the gradient needs.
+// End writes the aggregate to h and keeps in acc what the gradient needs.
 func (a *attention) End(h mat.Dense, acc *Acc) {
 	if acc.fresh {
 		a.clear(acc)
@@ -106,6 +106,7 @@ func (a *attention) End(h mat.Dense, acc *Acc) {
 	a.softmax.End(h, acc)
 }
 
+// edges returns the kernel's arguments for the edges of a block, or of its transpose.
 func (a *attention) edges(acc *Acc, rowPtr []int64, col []int32) kernels.Attention {
 	e := kernels.Attention{RowPtr: rowPtr, Col: col, Heads: a.heads, Dim: a.dim, Slope: attentionSlope}
 	if acc.Train {
@@ -127,12 +128,12 @@ func (a *attention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	}
 }
 
-// bandValues is how many values of sources AddGrad works on at a time, so that a band is still in the
-// caches when the next kernel reads it.
+// bandValues is how many values of sources AddGrad processes at a time, so that a band is still in the caches when the
+// next kernel reads it.
 const bandValues = 1 << 16
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add. Where dz
-// is z, the gradient takes the rows' place.
+// AddGrad adds to dz the gradient of a block's sources, whose rows z were given to Add. If dz is z, the gradient
+// replaces the rows.
 func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("attention", acc.sum.Rows, g, z)
 	over := len(z.Data) > 0 && &dz.Data[0] == &z.Data[0]
@@ -145,7 +146,7 @@ func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *
 		return
 	}
 	pad, band := a.pad(), min(z.Rows, max(1, bandValues/z.Cols))
-	values := 0 // of a gradient that does not lie in dz yet
+	values := 0 // values of a gradient that is not in dz yet
 	if over {
 		values = band * z.Cols
 	}
@@ -182,7 +183,7 @@ func (a *attention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *
 	a.learn(a.Src, dm)
 }
 
-// BeginGrad adds to dz the gradient that reached the destinations' rows z as such.
+// BeginGrad adds to dz the gradient of the rows z as destinations.
 func (a *attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	pad := a.pad()
 	scratch := acc.takeEdges(2 * z.Cols * pad)
@@ -192,7 +193,7 @@ func (a *attention) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) {
 	a.learn(a.Dst, dm)
 }
 
-// inKeys names the edges to a destination, outKeys those from a source.
+// inKeys gives the dropout keys of the edges to a destination, outKeys of the edges from a source.
 type (
 	inKeys  Acc
 	outKeys Acc

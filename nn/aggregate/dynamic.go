@@ -12,15 +12,14 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// dynamicAttention is GATv2's: α is the softmax of vector·LeakyReLU(z_j + r_i + e_ij·U) (Brody, Alon
-// and Yahav, ICLR 2022, arXiv 2105.14491, eq. 7, and appendix on edge features). r are the
-// destinations' rows, R×(heads·dim) as z, and e the columns of the edges, if they are read. The
-// backward pass goes through the edges by destination, by source and, if they have columns, by the
-// rows of columns. Both directions of an edge have the same row.
+// dynamicAttention is GATv2's attention: α is the softmax of vector·LeakyReLU(z_j + r_i + e_ij·U) (Brody, Alon and
+// Yahav, ICLR 2022, arXiv 2105.14491, eq. 7, and appendix on edge features). r are the destinations' rows,
+// R×(heads·dim) like z, and e the columns of the edges, if they are read. The backward pass loops over the edges by
+// destination, by source and, if they have columns, by the rows of columns. Both directions of an edge share a row.
 type dynamicAttention struct {
 	softmax
 	vector *tape.Param // heads×dim
-	edge   *tape.Param // U, columns×(heads·dim), or nil if columns of edges are not read
+	edge   *tape.Param // U, columns×(heads·dim), or nil if edge columns are not read
 }
 
 // NewDynamicAttention returns the attention of GATv2 with heads of width dim. columns is how many
@@ -53,8 +52,7 @@ func (a *dynamicAttention) Properties() Properties {
 	return p
 }
 
-// Begin keeps the destinations' rows own, which must stay as they are until BeginGrad, and maps the
-// columns of the edges.
+// Begin keeps the destinations' rows own, which must not change until BeginGrad, and maps the columns of the edges.
 func (a *dynamicAttention) Begin(acc *Acc, own mat.Dense) {
 	a.begin(acc, own, a.heads)
 	acc.dst, acc.edges = own, mat.Dense{}
@@ -69,7 +67,7 @@ func (a *dynamicAttention) Begin(acc *Acc, own mat.Dense) {
 	}
 }
 
-// Add takes in a block of sources z.
+// Add adds a block of sources z.
 func (a *dynamicAttention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("attention", acc.sum.Rows, g, z)
 	a.edges(acc, nil, g, z).each((*loop).add)
@@ -86,15 +84,15 @@ func (a *dynamicAttention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	a.endGrad(dacc, dh, acc)
 }
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and
-// adds the gradients of the vectors and of the edges' rows.
+// AddGrad adds to dz the gradient of a block's sources, whose rows z were given to Add. It also adds the gradients of
+// the vectors and of the edges' rows.
 func (a *dynamicAttention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	checkBlock("attention", acc.sum.Rows, g, z)
 	if len(g.Col) == 0 {
 		return
 	}
 	w, n := a.edges(acc, dacc, g, z), a.width()
-	w.vectors = acc.takeEdges(w.bands() * n) // one a band, added up in order: the same bits for any number of cores
+	w.vectors = acc.takeEdges(w.bands() * n) // one a band, summed in order: the same bits for any number of cores
 	clear(w.vectors)
 	w.each((*loop).destinationGrad)
 	for k := range w.bands() {
@@ -135,12 +133,12 @@ func (a *dynamicAttention) edges(acc, dacc *Acc, g *graph.CSR, z mat.Dense) *loo
 	return w
 }
 
-// cut cuts the given number of rows into bands, by the edges that they have.
+// cut cuts the rows into bands of equal length, chosen for about tape.BandLen values of edges each.
 func (w *loop) cut(rows, edges int) {
 	w.rows, w.band = rows, max(1, tape.BandLen*rows/max(1, edges*w.softmax.width()))
 }
 
-// edge returns the mapped columns of the edge at a place of col, or nil if it has none.
+// edge returns the mapped columns of the edge at an index of col, or nil if it has none.
 func (w *loop) edge(at int64) []float32 {
 	if w.edgeOf == nil {
 		return nil
@@ -154,7 +152,7 @@ func (w *loop) edge(at int64) []float32 {
 	return nil
 }
 
-// input returns column c of what LeakyReLU takes, of rows z and own and of an edge's, nil being zeros.
+// input returns column c of LeakyReLU's input, the sum of rows z, own and edge (nil = zeros).
 func input(z, own, edge []float32, c int) float32 {
 	u := z[c] + own[c]
 	if edge != nil {
@@ -192,8 +190,8 @@ func (w *loop) edgeKey(i, j int) rng.Key {
 	return acc.key.Fold(tape.NodeID(acc.Dst, i)).Fold(tape.NodeID(acc.Src, j))
 }
 
-// kept returns what dropout makes of head k's α on the edge with a key, divided by it: 0, or the
-// inverse of its probability.
+// kept returns the factor that dropout applies to head k's α on the edge with a key: 0, or the inverse of its
+// probability.
 func (w *loop) kept(key rng.Key, k int) float32 {
 	p := w.softmax.dropout
 	switch {
@@ -205,7 +203,7 @@ func (w *loop) kept(key rng.Key, k int) float32 {
 	return 1 / (1 - p)
 }
 
-// add takes the edges to destination i into its running aggregate.
+// add adds the edges to destination i to its running aggregate.
 func (w *loop) add(i, _ int) {
 	heads, dim := w.softmax.heads, w.softmax.dim
 	sum, top, norm := w.acc.sum.Row(i), w.acc.stat.Row(i), w.acc.norm.Row(i)
@@ -230,8 +228,7 @@ func (w *loop) add(i, _ int) {
 	}
 }
 
-// gradient returns α, what dropout makes of it, and the gradient of the logit of head k on the edge
-// (j, i).
+// gradient returns α, its value after dropout, and the gradient of the logit of head k on the edge (j, i).
 func (w *loop) gradient(i, j, k int, edge []float32, key rng.Key) (alpha, dropped, d float32) {
 	dim := w.softmax.dim
 	alpha = float32(math.Exp(float64(w.logit(i, j, k, edge) - w.acc.stat.Row(i)[k])))
@@ -295,14 +292,14 @@ func (w *loop) sourceGrad(j, _ int) {
 	}
 }
 
-// edgeUses is which edges of a block have each row of the edges' columns.
+// edgeUses lists the edges of a block by their row of the edges' columns.
 type edgeUses struct {
-	rows       []int32 // of the columns, ascending
-	ptr        []int64 // edges [ptr[k], ptr[k+1]) of what follows have row k
+	rows       []int32 // used rows of the columns, ascending
+	ptr        []int64 // edges [ptr[k], ptr[k+1]) of the lists below have row k
 	place, dst []int32
 }
 
-// usesOf returns the uses of a block, which acc remembers.
+// usesOf returns the uses of a block, which acc caches.
 func usesOf(acc *Acc, g *graph.CSR) *edgeUses {
 	return tape.Remember(acc.patterns(), g.RowPtr, g.Col, g.NumSrc, func() *edgeUses {
 		u, dst := &edgeUses{ptr: []int64{0}}, make([]int32, len(g.Col))
@@ -325,7 +322,7 @@ func usesOf(acc *Acc, g *graph.CSR) *edgeUses {
 	})
 }
 
-// edgeGrad adds to the gradient of the mapped columns that come n-th among those that are used.
+// edgeGrad adds to the gradient of the n-th used row of the mapped columns.
 func (w *loop) edgeGrad(n, _ int) {
 	heads, dim := w.softmax.heads, w.softmax.dim
 	row := int(w.uses.rows[n])

@@ -10,62 +10,61 @@ import (
 )
 
 const (
-	batchLen = 1 << 13 // values of a matrix in a batch: what stays in a core's cache
-	// batches that are computed at the same time; it decides in which order gradients are summed
+	batchLen = 1 << 13 // values of a matrix in a batch, which fit in a core's cache
+	// batches that are computed at the same time; it sets the order in which gradients are summed
 	messageLanes   = 8
-	scatterColumns = 32 // columns of the destinations' gradient that one core adds up
+	scatterColumns = 32 // columns of the destinations' gradient that one core sums
 )
 
-// messageLoop goes through the edges of a block in rounds of a batch for each lane: by destination
-// in the forward pass, by source in the backward pass, so that what is summed over the edges of a
-// row is side by side. Cores compute the batches of a round and reduce the rows that have all their
-// edges in one batch. Then they reduce the rows that have edges in several batches, and the
-// gradients of the destinations, by columns. So no two cores write to one place, and every sum has
-// the order of the edges.
+// messageLoop processes the edges of a block in rounds, with one batch for each lane. Edges are ordered by destination
+// in the forward pass and by source in the backward pass, so that the edges of a row are adjacent. Cores compute the
+// batches of a round and reduce the rows with all edges in one batch. Then they reduce the rows with edges in several
+// batches, and the gradients of the destinations, by columns. So no two cores write to the same memory, and every sum
+// has the order of the edges.
 type messageLoop struct {
 	f         *EdgeMessages
 	acc, dacc *Acc // dacc is nil in the forward pass
 	g         *graph.CSR
-	rowPtr    []int64 // of g, or of its transpose
+	rowPtr    []int64 // row pointers of g, or of its transpose
 	col       []int32
-	places    []int32 // in g of the transpose's edges
+	places    []int32 // [edge of the transpose] its index in g
 	z         mat.Dense
-	base      int       // edges of the blocks before
-	into      mat.Dense // of the reduction
+	base      int       // number of edges in earlier blocks
+	into      mat.Dense // result of the reduction
 
 	size    int // edges of a batch
-	width   int // of z
+	width   int // columns of z
 	to      int // edges before the next batch
-	used    int // lanes that have a batch in this round
+	used    int // lanes with a batch in this round
 	scatter bool
 	lane    []messageLane
-	all     []int32 // 0, 1, …: places of the messages in a batch
-	ptr     []int64 // the same, one more
+	all     []int32 // 0, 1, …: indices of the messages in a batch
+	ptr     []int64 // 0, 1, …, one element more
 }
 
-// messageLane is one batch and what it leaves to be done after the round.
+// messageLane is one batch, and the work that it leaves until after the round.
 type messageLane struct {
 	EdgeBatch
 	room   []float32
-	row    []int32   // of each edge
-	weight []float32 // of a batch by source
-	from   int       // its first edge
-	to     int       // the one after its last
-	first  int       // a row before or of its first edge
-	ptr    []int64   // of the rows that are reduced at once
-	arg    []int32   // of their maxima
-	at     []int32   // place of each edge among all, in the backward pass of a maximum
+	row    []int32   // [edge] its row
+	weight []float32 // [edge] its weight, in a batch by source
+	from   int       // first edge
+	to     int       // edge after the last one
+	first  int       // a row at or before its first edge's row
+	ptr    []int64   // pointers of the rows that are reduced at once
+	arg    []int32   // edges of their maxima
+	at     []int32   // [edge] its index among all edges, in the backward pass of a maximum
 	carry  [2]carry
 }
 
-// carry is the part of the reduction of a row that has edges in other batches, too.
+// carry is a partial reduction of a row that also has edges in other batches.
 type carry struct {
-	row int // −1: there is none
+	row int // −1 = none
 	sum []float32
 	arg []int32
 }
 
-// loop returns the loop over the edges of a block, in memory that acc keeps.
+// loop returns the loop over the edges of a block, in acc's memory.
 func (f *EdgeMessages) loop(acc *Acc, g *graph.CSR, z mat.Dense, base int) *messageLoop {
 	if f.EdgeWidth > 0 && (acc.EdgeX.Cols != f.EdgeWidth || g.Edge == nil && len(g.Col) > 0) {
 		panic(shapeFault("columns of the edges for Messages", acc.EdgeX.Cols, f.EdgeWidth))
@@ -152,8 +151,8 @@ func (l *messageLane) begin(w *messageLoop) {
 	l.Grads = grads
 }
 
-// run goes through all edges and reduces the messages, or the gradients of the sources, into rows of
-// into; without columns, these are not wanted.
+// run processes all edges and reduces the messages, or the gradients of the sources, into rows of into. If into has no
+// columns, these are not wanted.
 func (w *messageLoop) run(into mat.Dense) {
 	w.into = into
 	for row := 0; w.to < len(w.col); {
@@ -163,7 +162,7 @@ func (w *messageLoop) run(into mat.Dense) {
 			l.from, w.to = w.to, min(w.to+w.size, len(w.col))
 			l.first, row = row, w.rowAt(row, w.to)
 			if start := int(w.rowPtr[row]); w.to < len(w.col) && start > l.from+w.size/2 {
-				w.to = start // whole rows leave nothing to be carried
+				w.to = start // whole rows need no carry
 			}
 			l.to = w.to
 			w.used++
@@ -179,13 +178,13 @@ func (w *messageLoop) run(into mat.Dense) {
 	}
 }
 
-// rowAt returns the row of an edge, or of the last edge at the end. The row is not before the given one.
+// rowAt returns the row of an edge, or of the last edge at the end. The row is at or after the given one.
 func (w *messageLoop) rowAt(row, edge int) int {
 	edge = min(edge, len(w.col)-1)
 	return row + sort.Search(len(w.rowPtr)-1-row, func(i int) bool { return w.rowPtr[row+i+1] > int64(edge) })
 }
 
-// Run computes one batch, or adds up some columns of the destinations' gradient.
+// Run computes one batch, or sums some columns of the destinations' gradient.
 func (w *messageLoop) Run(part int) {
 	if w.scatter {
 		w.scatterTo(part*scatterColumns, min((part+1)*scatterColumns, w.dacc.dst.Cols))
@@ -206,7 +205,7 @@ func (w *messageLoop) Run(part int) {
 	l.reduce(w, l.DSrc)
 }
 
-// gather gathers the rows of a batch's ends.
+// gather gathers the rows of both ends of a batch's edges.
 func (l *messageLane) gather(w *messageLoop) {
 	src, dst := w.far(l), l.row
 	if w.dacc != nil {
@@ -218,7 +217,7 @@ func (l *messageLane) gather(w *messageLoop) {
 	}
 }
 
-// fill gathers what is known of the edges.
+// fill gathers the edges' columns and weights.
 func (l *messageLane) fill(w *messageLoop) {
 	n := l.to - l.from
 	l.rows(n)
@@ -250,7 +249,7 @@ func (l *messageLane) fill(w *messageLoop) {
 // far returns the other ends of a batch's edges.
 func (w *messageLoop) far(l *messageLane) []int32 { return w.col[l.from : l.from+len(l.row)] }
 
-// place returns the place in the block of a batch's edge.
+// place returns the index in the block of a batch's edge.
 func (w *messageLoop) place(l *messageLane, k int) int {
 	if w.places == nil {
 		return l.from + k
@@ -258,7 +257,7 @@ func (w *messageLoop) place(l *messageLane, k int) int {
 	return int(w.places[l.from+k])
 }
 
-// rows gives every matrix n rows.
+// rows sets the number of rows of every matrix.
 func (l *messageLane) rows(n int) {
 	l.row = l.row[:n]
 	for _, m := range []*mat.Dense{&l.Src, &l.Dst, &l.Edge, &l.M, &l.DM, &l.DSrc, &l.DDst} {
@@ -268,8 +267,8 @@ func (l *messageLane) rows(n int) {
 	}
 }
 
-// gatherRows writes the given rows of x to y: a product with a matrix that has one 1 in each row, which takes a third
-// of the time of a copy a row.
+// gatherRows writes the given rows of x to y. It multiplies by a matrix with one 1 in each row, which takes a third of
+// the time of copying row by row.
 func (w *messageLoop) gatherRows(y, x mat.Dense, rows []int32) {
 	kernels.SpMM(w.ptr[:len(rows)+1], rows, nil, x.Cols, x.Data, x.Stride, y.Data, y.Stride, false)
 }
@@ -290,14 +289,13 @@ func (l *messageLane) fillGrad(w *messageLoop) {
 	kernels.SpMaxGrad(w.far(l), l.at, n, w.acc.arg, n, of.Data, of.Stride, l.DM.Data, l.DM.Stride)
 }
 
-// reduce takes what a batch has for its edges into the rows that these belong to, or into what is
-// carried.
+// reduce reduces a batch's values of edges into their rows, or into the carries.
 func (l *messageLane) reduce(w *messageLoop, of mat.Dense) {
 	l.carry[0].row, l.carry[1].row = -1, -1
 	if w.into.Cols == 0 {
 		return
 	}
-	lo, hi := 0, len(l.row) // edges of rows whose edges all are in the batch
+	lo, hi := 0, len(l.row) // edges of rows with all edges in the batch
 	if i := l.row[0]; w.rowPtr[i] < int64(l.from) || w.rowPtr[i+1] > int64(l.from+hi) {
 		for lo = 1; lo < hi && l.row[lo] == i; lo++ {
 		}
@@ -323,9 +321,9 @@ func (l *messageLane) reduce(w *messageLoop, of mat.Dense) {
 		kernels.SpMM(l.ptr, w.all[:hi-lo], nil, n, x, of.Stride, to.Data, to.Stride, true)
 		return
 	}
-	arg, begin := w.acc.arg[first*n:(last+1)*n], int32(w.base+l.from+lo) // the kernel knows the batch's places only
+	arg, begin := w.acc.arg[first*n:(last+1)*n], int32(w.base+l.from+lo) // the kernel counts within the batch
 	here := arg
-	if w.base > 0 { // maxima of blocks before stay
+	if w.base > 0 { // keep the maxima of earlier blocks
 		here = ints(&l.arg, len(arg))
 		for k := range here {
 			here[k] = -1
@@ -342,7 +340,7 @@ func (l *messageLane) reduce(w *messageLoop, of mat.Dense) {
 // maximal reports whether rows are reduced to their maximum.
 func (w *messageLoop) maximal() bool { return w.dacc == nil && w.f.Reduce == MaxOf }
 
-// take reduces edges [lo, hi) of a batch, all of one row.
+// take reduces edges [lo, hi) of a batch, which belong to one row.
 func (c *carry) take(w *messageLoop, l *messageLane, of mat.Dense, lo, hi int) {
 	c.row = int(l.row[lo])
 	n, x, all := of.Cols, of.Data[lo*of.Stride:], w.all[:hi-lo]
@@ -360,7 +358,7 @@ func (c *carry) take(w *messageLoop, l *messageLane, of mat.Dense, lo, hi int) {
 	}
 }
 
-// mergeCarries takes what the batch carries into the rows that it belongs to.
+// mergeCarries adds the batch's carries to their rows.
 func (l *messageLane) mergeCarries(w *messageLoop) {
 	for k := range l.carry {
 		c := &l.carry[k]

@@ -7,12 +7,12 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// sparseLimit is the share of non-zeros up to which an aggregate of sparse rows stays sparse; above
-// it a dense row is both smaller and faster.
+// sparseLimit is the share of non-zeros up to which an aggregate of sparse rows stays sparse; above it a dense row is
+// both smaller and faster.
 const sparseLimit = 0.25
 
-// Features returns one hop of a parameterless aggregator over the rows x of g's sources: g.NumDst
-// rows. The sum of sparse rows is sparse as long as at most a quarter of it would be stored.
+// Features returns one hop of a parameterless aggregator over the rows x of g's sources: g.NumDst rows. A sum of sparse
+// rows is sparse if at most a quarter of it is non-zero.
 func Features(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
 	if x.Sparse != nil {
 		if agg.Properties().Sum {
@@ -25,7 +25,7 @@ func Features(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
 	return graph.Features{Dense: h}
 }
 
-// Into writes to h what Features returns for dense rows x.
+// Into writes the result of Features for dense rows x to h.
 func Into(h mat.Dense, agg Aggregator, g *graph.CSR, x mat.Dense) {
 	hop := Hop{Agg: agg, H: h, G: g, Rows: x}
 	hop.Begin(nil)
@@ -33,13 +33,14 @@ func Into(h mat.Dense, agg Aggregator, g *graph.CSR, x mat.Dense) {
 	hop.End()
 }
 
+// sumSparse returns the sums as sparse rows, or as dense rows if they exceed sparseLimit.
 func sumSparse(g *graph.CSR, x *mat.Sparse) graph.Features {
 	if g.NumSrc != x.Rows {
 		panic(shapeFault("rows of sources for Sum", x.Rows, g.NumSrc))
 	}
 	limit := int64(sparseLimit * float64(g.NumDst) * float64(x.Cols))
 	rowPtr := make([]int64, g.NumDst+1)
-	seen := make([]int32, x.Cols) // destination that last had the column, plus one
+	seen := make([]int32, x.Cols) // last destination with the column, plus one
 	for i := range g.NumDst {
 		n := rowPtr[i]
 		col, _ := g.Row(i)
@@ -80,6 +81,7 @@ func sumSparse(g *graph.CSR, x *mat.Sparse) graph.Features {
 	return graph.Features{Sparse: out}
 }
 
+// sumDense returns the sums of sparse rows as dense rows.
 func sumDense(g *graph.CSR, x *mat.Sparse) graph.Features {
 	h := mat.New(g.NumDst, x.Cols)
 	for i := range g.NumDst {

@@ -6,21 +6,20 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// Hop is one aggregation over the edges of some destinations, whose sources come in blocks: the
-// near block, whose rows are at hand, and any number of blocks of remote rows, which other workers
-// have. After Begin the caller calls Near first and then Add for every other block; End writes the
-// aggregate.
+// Hop is one aggregation over the edges of some destinations, whose sources come in blocks: the near block of own rows,
+// and any number of blocks of remote rows from other workers. After Begin the caller calls Near first and then Add for
+// every other block; End writes the aggregate.
 type Hop struct {
 	Agg   Aggregator
 	G     *graph.CSR
-	Rows  mat.Dense // near rows: what other workers read of this one, after dropout and projection
-	Nodes []int64   // their global IDs, keys of dropout (nil = their index)
+	Rows  mat.Dense // near rows, after dropout and projection; other workers read them, too
+	Nodes []int64   // their global IDs, which key dropout (nil = the index)
 	Own   mat.Dense // rows of the destinations, which a sum does not read (empty = the first of Rows)
-	EdgeX mat.Dense // rows of the edges' columns, which all blocks number (graph.CSR.Edge)
+	EdgeX mat.Dense // rows of the edges' columns, which all blocks index (graph.CSR.Edge)
 	H     mat.Dense // the aggregate
-	Onto  bool      // a sum is added to H instead of written
+	Onto  bool      // a sum is added to H instead of overwriting it
 
-	acc *Acc // nil for a sum, which is written to H as it grows
+	acc *Acc // nil for a sum, which is accumulated in H
 	t   *tape.Tape
 }
 
@@ -43,7 +42,7 @@ func (p *Hop) Begin(t *tape.Tape) {
 	p.Agg.Begin(p.acc, p.Own)
 }
 
-// Near takes in the near block.
+// Near adds the near block.
 func (p *Hop) Near() {
 	if p.acc == nil {
 		sumInto(p.H, p.G, p.Rows, p.Onto)
@@ -52,7 +51,7 @@ func (p *Hop) Near() {
 	p.Agg.Add(p.acc, p.G, p.Rows)
 }
 
-// Add takes in a block of remote rows z, nodes being the global IDs of its sources.
+// Add adds a block of remote rows z; nodes are the global IDs of its sources.
 func (p *Hop) Add(g *graph.CSR, nodes []int64, z mat.Dense) {
 	if p.acc == nil {
 		sumInto(p.H, g, z, true)
@@ -77,9 +76,9 @@ type HopGrad struct {
 	Agg     Aggregator
 	G       *graph.CSR
 	DH      mat.Dense // gradient of the aggregate
-	Grad    mat.Dense // gradient of the near rows, to which this worker adds what others find of them after Near
-	Fresh   bool      // Grad is empty so far, and Near writes it (for a sum, or with WritesGrad)
-	OwnGrad mat.Dense // of the destinations' rows (empty = the first of Grad)
+	Grad    mat.Dense // gradient of the near rows; after Near this worker adds the other workers' contributions
+	Fresh   bool      // Grad is empty so far, and Near overwrites it (for a sum, or with WritesGrad)
+	OwnGrad mat.Dense // gradient of the destinations' rows (empty = the first of Grad)
 	Rows    mat.Dense // near rows, which others may read again; empty if NeedsSource is false
 
 	acc, dacc *Acc // nil for a sum
@@ -88,8 +87,8 @@ type HopGrad struct {
 	t         *tape.Tape
 }
 
-// Begin takes from the tape what the aggregator kept; if Grad has no columns it is not wanted,
-// and nothing follows.
+// Begin takes the aggregator's state from the tape. If Grad has no columns, it is not wanted: Begin returns false and
+// nothing else is called.
 func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
 	p.t = t
 	wanted = p.Grad.Cols > 0
@@ -109,8 +108,8 @@ func (p *HopGrad) Begin(t *tape.Tape) (wanted bool) {
 	return true
 }
 
-// GradPlace returns, before Begin, memory for a Grad that Near writes, rows×cols. It is the
-// aggregate's memory if nobody reads the aggregate after Begin and it has that shape.
+// GradPlace returns, before Begin, memory for a Grad that Near overwrites, rows×cols. It is the aggregate's memory if
+// nothing reads the aggregate after Begin and it has that shape.
 func GradPlace(agg Aggregator, rows, cols int, t *tape.Tape) mat.Dense {
 	if agg.Properties().KeepsAggregate {
 		if sum := t.Last(0).State.(*Acc).sum; sum.Rows == rows && sum.Cols == cols {
@@ -123,11 +122,10 @@ func GradPlace(agg Aggregator, rows, cols int, t *tape.Tape) mat.Dense {
 // NeedsSource reports whether Add reads the rows of its block.
 func (p *HopGrad) NeedsSource() bool { return p.Agg.Properties().NeedsSource }
 
-// TakesPlace reports whether Add may be given the rows of its block as dz as well: the gradient is then
-// written in their place.
+// TakesPlace reports whether dz may be z, the rows of the block, in Add: the gradient then overwrites them.
 func (p *HopGrad) TakesPlace() bool { return p.Agg.Properties().WritesGrad }
 
-// Near adds to the gradient of the near rows what the near block brings.
+// Near adds the near block's gradient to the gradient of the near rows.
 func (p *HopGrad) Near() {
 	if p.acc == nil {
 		sumGrad(p.Grad, p.G, p.DH, p.t.Patterns(), !p.Fresh)
@@ -147,7 +145,7 @@ func (p *HopGrad) Add(g *graph.CSR, nodes []int64, dz, z mat.Dense) {
 	p.Agg.AddGrad(dz, g, z, p.acc, p.dacc)
 }
 
-// End adds to the gradient of the destinations' rows what came through them.
+// End adds the gradient of the destinations' rows.
 func (p *HopGrad) End() {
 	if p.acc != nil {
 		p.Agg.BeginGrad(p.OwnGrad, p.own, p.acc, p.dacc)

@@ -7,15 +7,15 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// matrices are the in×out matrices W_r of R relations, or with bases B W_r = Σ_b a_rb V_b (Schlichtkrull et al., ESWC
+// matrices are the in×out matrices W_r of R relations; with B bases, W_r = Σ_b a_rb V_b (Schlichtkrull et al., ESWC
 // 2018, eq. 3).
 type matrices struct {
 	relations, in, out int
 	weight             *tape.Param // (R·in)×out, the W_r one below another; with bases (B·in)×out, the V_b likewise
-	coef               *tape.Param // R×B: a; nil without bases
+	coef               *tape.Param // R×B: coefficients a; nil without bases
 }
 
-// newMatrices returns matrices made of the given number of bases (0 = each relation has its own matrix).
+// newMatrices returns matrices with the given number of bases (0 = each relation has its own matrix).
 func newMatrices(name string, in, out, relations, bases int, key rng.Key) matrices {
 	m := matrices{relations: relations, in: in, out: out}
 	if bases == 0 {
@@ -35,7 +35,7 @@ func (m *matrices) params() []*tape.Param {
 	return []*tape.Param{m.weight, m.coef}
 }
 
-// begin computes the matrices if they are made of bases.
+// begin computes the matrices if they have bases.
 func (m *matrices) begin(acc *Acc) {
 	acc.weight = m.weight.Value
 	if m.coef != nil {

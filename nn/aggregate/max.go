@@ -7,8 +7,8 @@ import (
 )
 
 // Max is h_i = max_j z_j over the in-edges (j, i), element by element (Hamilton, Ying and Leskovec, NeurIPS 2017, eq.
-// 3, whose ReLU(Linear) comes before it). The gradient goes to the first source that has the maximum, whose place is
-// kept. Weights are not read; a destination without edges gets zeros.
+// 3, whose ReLU(Linear) comes before it). The gradient goes to the first source with the maximum, whose index is kept.
+// Weights are not read; a destination without edges gets zeros.
 type Max struct{ plain }
 
 // Begin allocates the rows of the destinations, of z's shape.
@@ -26,7 +26,7 @@ func (Max) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 		kernels.SpMax(g.RowPtr, g.Col, n, z.Data, z.Stride, h.Data, h.Stride, acc.arg, n)
 		return
 	}
-	here := ints(&acc.argNow, len(acc.arg)) // the kernel knows this block's places only
+	here := ints(&acc.argNow, len(acc.arg)) // the kernel counts within this block
 	for i := range here {
 		here[i] = -1
 	}
@@ -66,6 +66,7 @@ func (Max) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	}
 }
 
+// ints returns n uninitialized numbers in a buffer, which grows if it is too short.
 func ints(buf *[]int32, n int) []int32 {
 	if cap(*buf) < n {
 		*buf = make([]int32, n)

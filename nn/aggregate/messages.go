@@ -9,52 +9,51 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// EdgeMessages is h_i = ⊕_j m(z_j, r_i, x_ij, w_ij) over the in-edges (j, i), for messages of one's own:
-// ⊕ is a sum, a mean or a maximum, z_j the source's row, r_i the destination's (Conv.Dst(x)_i where
-// the layer has such a map, else its row as a source), x_ij the columns of the edge, w_ij its weight
-// (Gilmer et al., ICML 2017, eq. 1). A destination without edges gets zeros.
+// EdgeMessages is h_i = ⊕_j m(z_j, r_i, x_ij, w_ij) over the in-edges (j, i), for a user's own messages m. ⊕ is a sum,
+// a mean or a maximum, z_j the source's row, x_ij the columns of the edge and w_ij its weight. r_i is the destination's
+// row: Conv.Dst(x)_i if the layer has such a map, else its row as a source (Gilmer et al., ICML 2017, eq. 1). A
+// destination without edges gets zeros.
 //
-// The messages of some hundred edges are computed at a time, from matrices that have a row for each
-// edge, so that they can be products and other kernels; several cores compute such batches at the
-// same time. Nothing is kept of an edge: the backward pass computes its message again. The result is
-// the same for any number of cores.
+// The messages of some hundred edges are computed at a time, from matrices that have a row for each edge, so that they
+// can be products and other kernels; several cores compute such batches at the same time. No value of an edge is kept:
+// the backward pass computes its message again. The result is the same for any number of cores.
 type EdgeMessages struct {
 	Reduce Reduction
-	Width  int // of a message (0 = the width of z)
-	// Linear means that Gradient reads neither b.Src, b.Dst nor b.M, because a message is linear in the rows.
-	// The backward pass then makes none of them again, and nobody fetches rows again for it.
+	Width  int // width of a message (0 = the width of z)
+	// Linear means that Gradient reads none of b.Src, b.Dst and b.M, because a message is linear in the rows. The
+	// backward pass then computes none of them again, and no rows are fetched again for it.
 	Linear     bool
 	ReadsDst   bool // whether messages read the destinations' rows
 	EdgeWidth  int  // columns of the edges that messages read (0 = none)
 	Parameters []*tape.Param
-	// Message writes b.M. It must write nothing else, for it is called at several places at a time.
+	// Message writes b.M. It must write nothing else, because several goroutines call it at a time.
 	Message func(b *EdgeBatch)
 	// Gradient adds to b.DSrc, b.DDst and b.Grads the contribution of b.DM, the gradient of the
 	// messages. b.M has the messages, unless Linear. It must write nothing else.
 	Gradient func(b *EdgeBatch)
 }
 
-// Reduction is what becomes of the messages to a destination, element by element.
+// Reduction is the operation ⊕ on the messages to a destination, element by element.
 type Reduction uint8
 
 const (
 	SumOf  Reduction = iota // their sum
-	MeanOf                  // their mean, whatever their weights
-	MaxOf                   // their maximum, whose gradient is the first such message's
+	MeanOf                  // their mean, ignoring their weights
+	MaxOf                   // their maximum; the gradient goes to the first such message
 )
 
-// EdgeBatch is some edges; each has a row in every matrix.
+// EdgeBatch is some edges; each edge has a row in every matrix.
 type EdgeBatch struct {
 	Src    mat.Dense // n×width of z: the sources' rows
 	Dst    mat.Dense // n×width of r: the destinations' rows; empty unless ReadsDst
 	Edge   mat.Dense // n×EdgeWidth: the edges' columns; empty if EdgeWidth is 0
-	Weight []float32 // of the edges (nil = each is 1)
+	Weight []float32 // weight of each edge (nil = 1)
 	M      mat.Dense // n×Width: the messages
 
 	DM    mat.Dense   // gradient of the messages
-	DSrc  mat.Dense   // of Src, zeros at first
-	DDst  mat.Dense   // of Dst, zeros at first
-	Grads []mat.Dense // of the parameters, of the shape of their values
+	DSrc  mat.Dense   // gradient of Src, initially zeros
+	DDst  mat.Dense   // gradient of Dst, initially zeros
+	Grads []mat.Dense // gradients of the parameters, with the shapes of their values
 }
 
 // Params returns Parameters.
@@ -68,7 +67,7 @@ func (f *EdgeMessages) Properties() Properties {
 	return Properties{NeedsSource: !f.Linear, EdgeColumns: f.EdgeWidth}
 }
 
-// Begin keeps the destinations' rows own, which must stay as they are until BeginGrad.
+// Begin keeps the destinations' rows own, which must not change until BeginGrad.
 func (f *EdgeMessages) Begin(acc *Acc, own mat.Dense) {
 	width := f.Width
 	if width == 0 {
@@ -86,7 +85,7 @@ func (f *EdgeMessages) Begin(acc *Acc, own mat.Dense) {
 	}
 }
 
-// lowest makes maxima of nothing.
+// lowest sets the maxima over no message.
 func lowest(x []float32, arg []int32) {
 	for i := range x {
 		x[i] = float32(math.Inf(-1))
@@ -96,7 +95,7 @@ func lowest(x []float32, arg []int32) {
 	}
 }
 
-// Add takes in the messages of a block of sources z.
+// Add adds the messages of a block of sources z.
 func (f *EdgeMessages) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	checkBlock("Messages", acc.sum.Rows, g, z)
 	base := acc.added
@@ -129,8 +128,7 @@ func (f *EdgeMessages) End(h mat.Dense, acc *Acc) {
 	}
 }
 
-// EndGrad allocates the gradient of the destinations' rows; dh must stay as it is until the last
-// AddGrad.
+// EndGrad allocates the gradient of the destinations' rows; dh must not change until the last AddGrad.
 func (f *EdgeMessages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum, dacc.dst = dh, mat.Dense{}
 	if f.ReadsDst {
@@ -149,8 +147,8 @@ func (f *EdgeMessages) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	}
 }
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and
-// adds the gradients of the parameters.
+// AddGrad adds to dz the gradient of a block's sources, whose rows z were given to Add. It also adds the gradients of
+// the parameters.
 func (f *EdgeMessages) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	if f.Linear {
 		z = mat.Dense{Rows: g.NumSrc, Cols: acc.messages.width}

@@ -8,12 +8,11 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// relational is h_i = Σ_r Σ_j w_ijr z_j·W_r over the in-edges (j, i) of each of R relations
-// (Schlichtkrull et al., ESWC 2018, eq. 2; graph.Mean makes w_ijr their 1/c_ir): z is S×in, h
-// D×out. A block has R·D rows, relation by relation (graph.Relations).
+// relational is h_i = Σ_r Σ_j w_ijr z_j·W_r over the in-edges (j, i) of each of R relations (Schlichtkrull et al., ESWC
+// 2018, eq. 2; graph.Mean makes w_ijr their 1/c_ir): z is S×in, h D×out. A block has R·D rows, relation by relation
+// (graph.Relations).
 //
-// The rows that have edges are summed first and multiplied then; their sums are kept for the
-// gradient of W, which so reads no source.
+// Rows with edges are summed first and multiplied then. The sums are kept for the gradient of W, so it reads no source.
 type relational struct {
 	plain
 	matrices
@@ -30,18 +29,17 @@ func (a *relational) Params() []*tape.Param { return a.params() }
 // Dims returns the widths of z and h.
 func (a *relational) Dims() (in, out int) { return a.in, a.out }
 
-// relation is the destinations of one relation that have edges, and these.
+// relation is the edges of one relation, and its destinations that have edges.
 type relation struct {
 	kind int
 	g    graph.CSR
 	dst  []int32
 }
 
-// relationCut is a block cut into its relations.
+// relationCut is a block split into its relations.
 type relationCut struct{ of []relation }
 
-// cutRelations cuts a block of R·D rows into its relations, without those that have no edges; acc
-// remembers them.
+// cutRelations splits a block of R·D rows into its relations, without those that have no edges; acc caches them.
 func cutRelations(acc *Acc, g *graph.CSR, relations int) []relation {
 	if len(g.Col) == 0 {
 		return nil
@@ -70,8 +68,7 @@ func cutRelations(acc *Acc, g *graph.CSR, relations int) []relation {
 	}).of
 }
 
-// Begin allocates the rows of the destinations, one for each row of z, and computes the matrices if
-// they are made of bases.
+// Begin allocates the rows of the destinations, one for each row of z, and computes the matrices if they have bases.
 func (a *relational) Begin(acc *Acc, z mat.Dense) {
 	if z.Cols != a.in {
 		panic(shapeFault("columns of relational's input", z.Cols, a.in))
@@ -84,7 +81,7 @@ func (a *relational) begin(acc *Acc, rows int) {
 	a.matrices.begin(acc)
 }
 
-// cut notes a block and returns its relations and, in training, memory for the sums of its rows.
+// cut records a block and returns its relations and, in training, memory for the sums of its rows.
 func (a *relational) cut(acc *Acc, g *graph.CSR) (of []relation, rows int) {
 	if g.NumDst != a.relations*acc.sum.Rows {
 		panic(shapeFault("rows of a block for relational", g.NumDst, a.relations*acc.sum.Rows))
@@ -125,14 +122,14 @@ func (a *relational) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	}
 }
 
-// EndGrad keeps dh, which must stay as it is until BeginGrad.
+// EndGrad keeps dh, which must not change until BeginGrad.
 func (a *relational) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum = dh
 	a.beginGrad(dacc)
 }
 
-// AddGrad adds Σ_r Σ_i w_ijr dh_i·W_rᵀ to each source's dz_j and what the block brings to the
-// gradient of W. z may be empty.
+// AddGrad adds Σ_r Σ_i w_ijr dh_i·W_rᵀ to each source's dz_j, and the block's part to the gradient of W. z may be
+// empty.
 func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	in, out := a.Dims()
 	of := cutRelations(acc, g, a.relations)
@@ -155,9 +152,9 @@ func (a *relational) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc 
 // BeginGrad adds the gradient of the matrices to the gradients of bases and coefficients.
 func (a *relational) BeginGrad(dz, z mat.Dense, acc, dacc *Acc) { a.endGrad(dacc) }
 
-// SumSparse writes to h what Begin, Add and End make of sparse rows x, which are multiplied first,
-// relation by relation: the sums of sparse rows would be dense. Rows of the identity make W_r a
-// learned row for each node and relation.
+// SumSparse writes the result of Begin, Add and End over sparse rows x to h. Rows are multiplied first, relation by
+// relation: the sums of sparse rows would be dense. With rows of the identity, W_r is a learned row for each node and
+// relation.
 func (a *relational) SumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *tape.Tape) {
 	acc := newAcc(t)
 	a.begin(acc, h.Rows)
@@ -200,7 +197,7 @@ func (r *relation) gather(y, h mat.Dense) {
 	kernels.GatherRows(h.Cols, r.dst, h.Data, h.Stride, y.Data, y.Stride)
 }
 
-// largest returns the most rows that a relation has.
+// largest returns the largest number of rows in a relation.
 func largest(of []relation) (n int) {
 	for k := range of {
 		n = max(n, len(of[k].dst))

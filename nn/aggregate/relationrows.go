@@ -20,6 +20,7 @@ func (d *denseRows) take(k, rows, cols int) mat.Dense {
 	return mat.View(rows, cols, d.room[k][:rows*cols])
 }
 
+// gather copies the given rows of x to memory k.
 func (d *denseRows) gather(k int, x mat.Dense, rows []int32) mat.Dense {
 	y := d.take(k, len(rows), x.Cols)
 	kernels.GatherRows(x.Cols, rows, x.Data, x.Stride, y.Data, y.Stride)
@@ -59,12 +60,13 @@ func scatter(y, x mat.Dense, rows []int32) {
 	}
 }
 
-// sparseRows are the sparse rows of a graph's nodes, whose gradients nobody wants.
+// sparseRows are the sparse rows of a graph's nodes, which need no gradient.
 type sparseRows struct {
 	x *mat.Sparse
 	t *tape.Tape
 }
 
+// sources multiplies all rows, because sparse rows have no gather, and then gathers the relation's.
 func (s *sparseRows) sources(y mat.Dense, m *matrices, weights mat.Dense, r *attended) {
 	at := s.t.Mark()
 	all := s.t.Raw(s.x.Rows, m.out)
@@ -93,7 +95,7 @@ func (s *sparseRows) destinationsGrad(dq, _, du mat.Dense, r *attended) {
 	s.t.Release(at)
 }
 
-// spread returns rows of zeros for all nodes, except that the given rows are d's.
+// spread returns a row for each node: d's for the given rows, zeros for the others.
 func (s *sparseRows) spread(d mat.Dense, rows []int32) mat.Dense {
 	all := s.t.Scratch(s.x.Rows, d.Cols)
 	scatter(all, d, rows)

@@ -43,20 +43,20 @@ func (a *relationalAttention) Params() []*tape.Param { return append(a.maps.para
 // Dims returns the widths of z and h.
 func (a *relationalAttention) Dims() (in, out int) { return a.maps.in, a.maps.out }
 
-// attended is one relation of a block: the edges between the destinations and the sources that it has.
+// attended is one relation of a block: its edges, and the destinations and sources with such edges.
 type attended struct {
 	kind     int
 	dst, src []int32
-	g, back  *graph.CSR // len(dst)×len(src), and the transpose
-	perm     []int64    // place in g of each edge of back
+	g, back  *graph.CSR // len(dst)×len(src), and its transpose
+	perm     []int64    // [edge of back] its index in g
 }
 
 type attendedCut struct {
 	of          []attended
-	dst, src, e int // the most that a relation has
+	dst, src, e int // largest numbers in a relation
 }
 
-// cut cuts a block of R·D rows into its relations, without those that have no edges.
+// cut splits a block of R·D rows into its relations, without those that have no edges.
 func (a *relationalAttention) cut(acc *Acc, g *graph.CSR) *attendedCut {
 	if g.NumDst != a.maps.relations*acc.sum.Rows {
 		panic(shapeFault("rows of a block for attention over relations", g.NumDst, a.maps.relations*acc.sum.Rows))
@@ -100,7 +100,7 @@ func (a *relationalAttention) cut(acc *Acc, g *graph.CSR) *attendedCut {
 	})
 }
 
-// Begin keeps the destinations' rows own, which must stay as they are until BeginGrad.
+// Begin keeps the destinations' rows own, which must not change until BeginGrad.
 func (a *relationalAttention) Begin(acc *Acc, own mat.Dense) {
 	if own.Cols != a.maps.in {
 		panic(shapeFault("columns of attention's input", own.Cols, a.maps.in))
@@ -109,12 +109,13 @@ func (a *relationalAttention) Begin(acc *Acc, own mat.Dense) {
 	acc.dst = own
 }
 
+// begin makes the running state of the softmax and computes the matrices.
 func (a *relationalAttention) begin(acc *Acc, rows int) {
 	a.start(acc, rows, a.heads)
 	a.maps.begin(acc)
 }
 
-// Add takes in a block of sources z.
+// Add adds a block of sources z.
 func (a *relationalAttention) Add(acc *Acc, g *graph.CSR, z mat.Dense) {
 	a.add(acc, g, &denseRows{z: z, own: acc.dst})
 }
@@ -127,8 +128,8 @@ func (a *relationalAttention) EndGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	a.endGrad(dacc, dh, acc)
 }
 
-// AddGrad adds to dz the gradient of a block's sources, whose rows z are those given to Add, and
-// adds the gradients of the parameters.
+// AddGrad adds to dz the gradient of a block's sources, whose rows z were given to Add. It also adds the gradients of
+// the parameters.
 func (a *relationalAttention) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	a.addGrad(g, acc, dacc, &denseRows{z: z, own: acc.dst, dz: dz, dOwn: dacc.dst})
 }
@@ -140,7 +141,7 @@ func (a *relationalAttention) BeginGrad(dOwn, own mat.Dense, acc, dacc *Acc) {
 	tape.AddTo(dOwn, dacc.dst)
 }
 
-// SumSparse writes to h what Begin, Add and End make of sparse rows x.
+// SumSparse writes the result of Begin, Add and End over sparse rows x to h.
 func (a *relationalAttention) SumSparse(h mat.Dense, g *graph.CSR, x *mat.Sparse, t *tape.Tape) {
 	acc := newAcc(t)
 	acc.Train, acc.Infer, acc.Dst, acc.Src = t.Training(), !t.Training(), nil, nil
@@ -163,8 +164,7 @@ func (a *relationalAttention) SumSparseGrad(dh mat.Dense, g *graph.CSR, t *tape.
 	a.maps.endGrad(dacc)
 }
 
-// relationRows are the rows of a block's sources and destinations. The rows of one relation are
-// multiplied at a time.
+// relationRows are the rows of a block's sources and destinations. They are multiplied for one relation at a time.
 type relationRows interface {
 	// sources writes z_j·w_r of the sources of r to y.
 	sources(y mat.Dense, m *matrices, weights mat.Dense, r *attended)
@@ -175,34 +175,35 @@ type relationRows interface {
 	destinationsGrad(dq, u, du mat.Dense, r *attended)
 }
 
-// relAttention is one pass over the edges of one relation, which cores share in bands of rows.
+// relAttention is one pass over the edges of one relation, whose bands of rows cores share.
 type relAttention struct {
 	a              *relationalAttention
 	r              *attended
 	acc, dacc      *Acc
-	g, q, k, u     mat.Dense // g_jr of its sources, the parts of the logits, and W_r·q_r
+	g, q, k, u     mat.Dense // g_jr of the sources, the parts of the logits, and W_r·q_r
 	dg, dq, dk, du mat.Dense
-	down, drop     mat.Dense // by edge and head: the logit's gradient; α after dropout
+	down, drop     mat.Dense // [edge × head] gradient of the logit; α after dropout
 	key            rng.Key   // of dropout
 	band           int
 	rows           int
 	do             func(w *relAttention, i int)
 }
 
-// Run does one band of rows.
+// Run processes one band of rows.
 func (w *relAttention) Run(part int) {
 	for i := part * w.band; i < min((part+1)*w.band, w.rows); i++ {
 		w.do(w, i)
 	}
 }
 
+// each calls do for each of the rows, in bands with equal numbers of rows that cores share.
 func (w *relAttention) each(rows int, do func(w *relAttention, i int)) {
 	w.rows, w.do = rows, do
 	w.band = max(1, tape.BandLen*rows/max(1, len(w.r.g.Col)*w.a.width()))
 	kernels.Parallel(w, (rows+w.band-1)/w.band)
 }
 
-// prepare computes g_jr and the parts of the logits, in memory that the block has reserved.
+// prepare computes g_jr and the parts of the logits, in the block's memory.
 func (w *relAttention) prepare(c *attendedCut, r *attended, rows relationRows, backward bool) {
 	a, acc := w.a, w.acc
 	n, m, width, in := len(r.dst), len(r.src), a.width(), a.maps.in
@@ -246,7 +247,7 @@ func (a *relationalAttention) projected(u, w mat.Dense, r int) {
 	}
 }
 
-// projectedGrad adds to the gradients of W_r and q_r what du brings.
+// projectedGrad adds the contribution of du to the gradients of W_r and q_r.
 func (a *relationalAttention) projectedGrad(du, w, dw mat.Dense, r int) {
 	for c := range w.Rows {
 		for h := range a.heads {
@@ -257,6 +258,7 @@ func (a *relationalAttention) projectedGrad(du, w, dw mat.Dense, r int) {
 	}
 }
 
+// add adds the edges of a block, relation by relation.
 func (a *relationalAttention) add(acc *Acc, g *graph.CSR, rows relationRows) {
 	c := a.cut(acc, g)
 	w := relAttention{a: a, acc: acc}
@@ -275,7 +277,7 @@ func (w *relAttention) logit(i, j, h int) (s, slope float32) {
 	return s, 1
 }
 
-// kept returns what dropout makes of head h's α on an edge, divided by it.
+// kept returns the factor that dropout applies to head h's α on an edge.
 func (w *relAttention) kept(i, j, h int) float32 {
 	p, acc := w.a.dropout, w.acc
 	switch {
@@ -288,7 +290,7 @@ func (w *relAttention) kept(i, j, h int) float32 {
 	return 1 / (1 - p)
 }
 
-// forward takes the edges to destination i into its running aggregate.
+// forward adds the edges to destination i to its running aggregate.
 func (w *relAttention) forward(i int) {
 	dim, at := w.a.dim, int(w.r.dst[i])
 	sum, top, norm := w.acc.sum.Row(at), w.acc.stat.Row(at), w.acc.norm.Row(at)
@@ -310,6 +312,7 @@ func (w *relAttention) forward(i int) {
 	}
 }
 
+// addGrad is the backward pass of add.
 func (a *relationalAttention) addGrad(g *graph.CSR, acc, dacc *Acc, rows relationRows) {
 	c := a.cut(acc, g)
 	w := relAttention{a: a, acc: acc, dacc: dacc}
@@ -352,8 +355,8 @@ func (w *relAttention) destinationGrad(i int) {
 	}
 }
 
-// sourceGrad computes the gradient of g_jr and the gradient of its parts of the logits. It leaves
-// out what reaches g_jr through its logits.
+// sourceGrad computes the gradient of g_jr and of its parts of the logits. It omits the gradient of g_jr through its
+// logits.
 func (w *relAttention) sourceGrad(j int) {
 	dim, dg, dk := w.a.dim, w.dg.Row(j), w.dk.Row(j)
 	clear(dg)
@@ -368,7 +371,7 @@ func (w *relAttention) sourceGrad(j int) {
 	}
 }
 
-// axpy adds a·x to y, both of them the few columns of one head.
+// axpy adds a·x to y, both with the few columns of one head.
 func axpy(a float32, x, y []float32) {
 	y = y[:len(x)]
 	for c, v := range x {

@@ -8,16 +8,15 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-const attentionSlope = 0.2 // of LeakyReLU (Veličković et al., ICLR 2018, §2.2)
+const attentionSlope = 0.2 // slope of LeakyReLU below 0 (Veličković et al., ICLR 2018, §2.2)
 
-// softmax is what graph attention of any kind shares: for each head, h_i = Σ_j α_ij z_j with α a
-// softmax over the in-edges (j, i). z has the heads side by side: R×(heads·dim). The softmax is
-// streamed with a running maximum and sum, so blocks of sources may come one by one, and nothing is
-// kept of the edges: the backward pass computes α again. Weights are not read; a destination
-// without edges gets zeros.
+// softmax is the common part of all graph attention: for each head, h_i = Σ_j α_ij z_j, where α is a softmax over the
+// in-edges (j, i). z has the heads side by side: R×(heads·dim). The softmax is streamed with a running maximum and sum,
+// so blocks of sources may come one by one. No value of an edge is kept: the backward pass computes α again. Weights
+// are not read; a destination without edges gets zeros.
 type softmax struct {
 	heads, dim int
-	dropout    float32 // of α, keyed by destination, source and head
+	dropout    float32 // dropout of α, keyed by destination, source and head
 	key        string  // of dropout, unique in the model
 }
 
@@ -29,14 +28,13 @@ func (s *softmax) width() int { return s.heads * s.dim }
 // Properties returns that the gradient of α reads z, and that the aggregate is kept.
 func (s *softmax) Properties() Properties { return Properties{NeedsSource: true, KeepsAggregate: true} }
 
-// begin makes the running state for the rows z of destinations; a row of values of heads is pad
-// wide.
+// begin makes the running state for the rows z of destinations; a row of values by head has pad values.
 func (s *softmax) begin(acc *Acc, z mat.Dense, pad int) {
 	s.room(acc, z, pad)
 	s.clear(acc)
 }
 
-// room is begin for a state without contents: its first block is written.
+// room is begin without initial values: its first block is written.
 func (s *softmax) room(acc *Acc, z mat.Dense, pad int) {
 	if z.Cols != s.width() {
 		panic(shapeFault("columns of attention's input", z.Cols, s.width()))
@@ -70,7 +68,7 @@ func (s *softmax) clear(acc *Acc) {
 	acc.fresh = false
 }
 
-// End writes the aggregate to h and leaves in acc what the gradient needs.
+// End writes the aggregate to h and keeps in acc what the gradient needs.
 func (s *softmax) End(h mat.Dense, acc *Acc) {
 	w := &acc.loop
 	*w = loop{softmax: s, acc: acc, h: h, rows: h.Rows, band: max(1, tape.BandLen/max(2*h.Cols+16*s.heads, 1))}
@@ -91,8 +89,8 @@ func (w *loop) end(i, _ int) {
 	copy(w.h.Row(i), out)
 }
 
-// endGrad keeps dh, which must stay as it is until the last AddGrad, and computes dh_i·h_i, which
-// the softmax's gradient subtracts.
+// endGrad keeps dh, which must not change until the last AddGrad. It computes dh_i·h_i, which the softmax's gradient
+// subtracts.
 func (s *softmax) endGrad(dacc *Acc, dh mat.Dense, acc *Acc) {
 	dacc.sum = dh
 	dacc.stat = dacc.take(1, dh.Rows, acc.stat.Cols)
@@ -111,10 +109,10 @@ func (w *loop) endGrad(i, _ int) {
 	}
 }
 
-// loop is a loop over destinations, or over the edges of a block, grouped by destination or by
-// source, that cores share in bands of rows. An Acc keeps it from step to step.
+// loop is a loop over destinations, or over the edges of a block grouped by destination or by source, whose bands of
+// rows cores share. An Acc keeps it from step to step.
 type loop struct {
-	do         func(w *loop, i, band int) // of one row
+	do         func(w *loop, i, band int) // processes one row
 	rows, band int
 
 	softmax   *softmax
@@ -125,8 +123,8 @@ type loop struct {
 	col       []int32
 	z, dz     mat.Dense
 	vectors   []float32
-	edgeOf    []int32 // row of the mapped columns of each edge, by its place in the block (nil = not read)
-	places    []int32 // in the block of col's entries (nil = their own)
+	edgeOf    []int32 // [edge of the block] its row of the mapped columns (nil = not read)
+	places    []int32 // [entry of col] its index in the block (nil = its own index)
 	uses      *edgeUses
 }
 
@@ -137,15 +135,14 @@ func (w *loop) each(do func(w *loop, i, band int)) {
 	kernels.Parallel(w, w.bands())
 }
 
-// Run does one band of rows.
+// Run processes one band of rows.
 func (w *loop) Run(part int) {
 	for i := part * w.band; i < min((part+1)*w.band, w.rows); i++ {
 		w.do(w, i, part)
 	}
 }
 
-// dot and scale are for the columns of one head. If there are few, a call of the kernels costs
-// more than the work.
+// dot and scale are for the columns of one head. With few columns, a call of the kernels takes longer than the work.
 const few = 24
 
 func dot(x, y []float32) float32 {

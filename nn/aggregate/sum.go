@@ -26,10 +26,12 @@ func (Sum) AddGrad(dz mat.Dense, g *graph.CSR, z mat.Dense, acc, dacc *Acc) {
 	sumGrad(dz, g, dacc.sum, acc.patterns(), true)
 }
 
+// sumInto writes the weighted sums of g over the rows z to h, or adds them.
 func sumInto(h mat.Dense, g *graph.CSR, z mat.Dense, add bool) {
 	tape.WeightedSum(h, g.RowPtr, g.Col, g.Weight, z, add)
 }
 
+// sumGrad writes the transposed sums over dh to dz, or adds them.
 func sumGrad(dz mat.Dense, g *graph.CSR, dh mat.Dense, ps *tape.Patterns, add bool) {
 	if len(g.Col) == 0 {
 		if !add {

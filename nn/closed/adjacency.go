@@ -9,17 +9,17 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// MostAdjacent is the most columns for neighbours: more of them cost bytes in the sums of class means. If there are
-// fewer nodes than columns, each node has its own column.
+// MostAdjacent is the greatest number of columns for neighbours: more columns make the sums of class means larger. If
+// there are fewer nodes than columns, each node has its own column.
 const MostAdjacent = 8192
 
-// AdjacencyRows returns features for nodes that have none: which nodes are nearby. Row i has a one for destination i of
-// adj itself and for each of its in-neighbours, in the column of the neighbour's number; the number of source j is
-// numbers[j]. If there are more nodes than columns, a number is hashed to a column and a sign, so that the products of
-// two rows are in expectation the products of unhashed rows (Weinberger et al., ICML 2009).
+// AdjacencyRows returns features for nodes that have none: their neighbourhood. Row i has a one for destination i of
+// adj and for each of its in-neighbours, in the column of their number; numbers[j] is the number of source j. If there
+// are more nodes than columns, a number is hashed to a column and a sign. The products of two rows are then in
+// expectation the products of unhashed rows (Weinberger et al., ICML 2009).
 func AdjacencyRows(adj *graph.CSR, numbers []int64, nodes, columns int) graph.Features {
 	x := &mat.Sparse{Rows: adj.NumDst, Cols: columns, RowPtr: make([]int64, adj.NumDst+1)}
-	key := rng.New(0).FoldString("columns of neighbours") // of no seed: the columns are part of the model
+	key := rng.New(0).FoldString("columns of neighbours") // a fixed key: the columns are part of the model
 	at := func(number int64) one {
 		if nodes <= columns {
 			return one{int32(number), 1}
@@ -29,7 +29,7 @@ func AdjacencyRows(adj *graph.CSR, numbers []int64, nodes, columns int) graph.Fe
 	}
 	var row []one
 	for i := range adj.NumDst {
-		row = append(row[:0], at(numbers[i])) // destinations are the first of the sources
+		row = append(row[:0], at(numbers[i])) // destinations are the first sources
 		near, _ := adj.Row(i)
 		for _, j := range near {
 			row = append(row, at(numbers[j]))

@@ -15,10 +15,9 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Layout describes a model whose logits come of linear maps, aggregations and ridge regressions:
-// nothing in it is trained by gradients. It works in rounds. A round maps the features to one column a
-// class, aggregates these over some hops, and its head makes logits of the columns of all rounds so
-// far. The logits of the last round are the model's.
+// Layout describes a model whose logits come from linear maps, aggregations and ridge regressions, without training by
+// gradients. It works in rounds. A round maps the features to one column a class and aggregates the columns over some
+// hops. Its head computes logits from the columns of all rounds so far. The logits of the last round are the model's.
 type Layout struct {
 	// columns for a node's neighbours instead of features (AdjacencyRows; 0 = nodes have features)
 	Adjacent int  `json:"adjacent,omitempty"`
@@ -27,54 +26,53 @@ type Layout struct {
 	Mean     bool `json:"mean,omitempty"`     // aggregate as graph.Mean, else as graph.GCN
 	AllHops  bool `json:"all_hops,omitempty"` // keep the columns of hops 0 to Hops, else only of the last hop
 	Degree   bool `json:"degree,omitempty"`   // a column log(1 + degree) in the first round
-	// Columns of the first round that are a node's own features, standardised, which no hop aggregates: all features,
-	// or 0.
+	// columns of the first round that are a node's own features, standardised, without aggregation: all features, or 0.
 	OwnFeatures int `json:"own_features,omitempty"`
-	// Directions is how many columns of each round after Alone are directions: what of the neighbours' features
-	// explains the residual (docs/explanation/training.md). With DirectionsOnly such a round has no other columns of
-	// a map.
+	// Directions is how many columns of each round after Alone are directions: the combinations of the neighbours'
+	// features that explain the residual (docs/explanation/training.md). With DirectionsOnly such a round has no other
+	// columns of a map.
 	Directions     int  `json:"directions,omitempty"`
 	DirectionsOnly bool `json:"directions_only,omitempty"`
 
-	// aggregations of the logits of the round before, each of them columns
+	// aggregations of the last round's logits; each one gives columns
 	LogitHops  int  `json:"logit_hops,omitempty"`
 	Random     int  `json:"random,omitempty"`      // random Fourier features of each head, at most
 	RandomEach int  `json:"random_each,omitempty"` // of them, at most for each column that the head reads (0 = any)
 	Residual   bool `json:"residual,omitempty"`    // rounds after the first learn from residuals, else from soft labels
-	// a node's own part is taken out of the means that its row is compared with
+	// a node's own part is removed from the means that its row is compared with
 	LeaveOut bool `json:"leave_out,omitempty"`
-	// in rounds after the first, the leads in Counts are taken out of training nodes, too
+	// in rounds after the first, the leads in Counts are subtracted for training nodes, too
 	TrainLead bool `json:"train_lead,omitempty"`
-	// validation and test nodes were absent while training: they count to no mean
+	// validation and test nodes were absent in training: no mean includes them
 	Inductive bool `json:"inductive,omitempty"`
 	Numbers   bool `json:"numbers,omitempty"` // labels are standardised numbers, not classes
 	Multi     bool `json:"multi,omitempty"`   // a node may have several classes: its logits are regressions less a half
-	// numbers of a node that training allowed to be sent in all rounds, for Coarsen (0 = rows are not coarse)
+	// number of nonzero values, for Coarsen, whose bits a node may reveal over all rounds (0 = rows are not coarse)
 	Coarse int `json:"coarse,omitempty"`
 
-	// OwnExact is set if a node's own columns before any hop are read at home as they are, and are coarser when they
-	// are sent: no row contains the exact ones, nor logits that are made of them.
+	// OwnExact is set if the owner reads a node's own columns before any hop exactly, but sends them rounded. No sent
+	// row contains the exact columns, or logits that depend on them.
 	OwnExact bool `json:"own_exact,omitempty"`
-	Alone    int  `json:"rounds_alone,omitempty"` // first rounds without hops: none of their rows is sent
+	Alone    int  `json:"rounds_alone,omitempty"` // first rounds without hops: no row is sent for them
 
 	// Unconnected is set if rows would have been rounded, but no edge connected the sites of the run that trained the
-	// model (WithoutEdges). Such a model may send nothing between sites that edges connect.
+	// model (WithoutEdges). Between sites that edges connect, such a model may send nothing.
 	Unconnected bool `json:"unconnected,omitempty"`
 
-	// Own is how many rounds see only each node's own features (0 = no such rounds). Each round after them adds the
-	// sum, with weight 1, of its neighbours' class rows, and nothing else is learned from edges: Hops and LogitHops are
-	// 0, and nothing depends on a degree. While training, the sums may have noise.
+	// Own is how many rounds read only each node's own features (0 = no such rounds). Each later round adds the sum,
+	// with weight 1, of its neighbours' class rows, and uses edges for nothing else: Hops and LogitHops are 0, and
+	// nothing depends on a degree. In training, the sums may have noise.
 	Own int `json:"own_rounds,omitempty"`
 }
 
-// What comes from a file is bounded before anything is allocated.
+// Values from a file are bounded before anything is allocated.
 const (
 	maxRounds = 100
 	maxHops   = 1000
 	maxRandom = 1 << 24
 )
 
-// Faults returns all that is wrong with s for a model of F features.
+// Faults returns everything that is wrong with s for a model of F features.
 func (s Layout) Faults(features int) (all []error) {
 	bad := func(format string, args ...any) { all = append(all, fmt.Errorf("closed."+format, args...)) }
 	if s.Adjacent < 0 || s.Adjacent > MostAdjacent {
@@ -124,10 +122,10 @@ func (s Layout) Faults(features int) (all []error) {
 	return all
 }
 
-// Inputs returns the number of input columns of a node; features is how many features nodes have.
+// Inputs returns the number of input columns of a node; features is the number of features.
 func (s Layout) Inputs(features int) int { return cmp.Or(s.Adjacent, features) }
 
-// Edges returns how edges are weighed.
+// Edges returns how edges are weighted.
 func (s Layout) Edges() graph.Norm {
 	if s.Mean {
 		return graph.Mean
@@ -143,7 +141,7 @@ func (s Layout) HopsOf(r int) int {
 	return s.Hops
 }
 
-// LogitHopsOf returns how often the logits of the round before r are aggregated for it.
+// LogitHopsOf returns how often round r aggregates the last round's logits.
 func (s Layout) LogitHopsOf(r int) int {
 	if r == 0 || r < s.Alone {
 		return 0
@@ -151,8 +149,8 @@ func (s Layout) LogitHopsOf(r int) int {
 	return s.LogitHops
 }
 
-// Width returns how many columns a round maps the features to: one a class, or one less if the
-// columns add up to nothing, as residuals of one class a node do.
+// Width returns how many columns a round maps the features to: one a class, or one less if the columns sum to zero,
+// like residuals of nodes with one class.
 func (s Layout) Width(classes int) int {
 	if s.Residual && !s.Multi && !s.Numbers {
 		return max(classes-1, 1)
@@ -171,7 +169,7 @@ func (s Layout) MapWidth(r, classes int) int {
 	return s.Width(classes) + s.Directions
 }
 
-// Columns returns how many columns round r, from 0, adds to those that heads see.
+// Columns returns how many columns round r, from 0, adds to the heads' inputs.
 func (s Layout) Columns(r, classes int) int {
 	n, kept := s.MapWidth(r, classes), 1
 	if s.AllHops {
@@ -212,15 +210,15 @@ type Form struct {
 	Means []*tape.Param // [Rounds] F×Width
 	Heads []*Head       // [Rounds]
 
-	// What LeaveOut needs; nil without it. With D the shrunken variances of the features and t/N their
-	// mean, the map of a class of mean m is scale·D⁻¹(m − t/N).
+	// What LeaveOut needs, else nil. Let D be the shrunken variances of the features and t/N their mean; then the map
+	// of a class with mean m is scale·D⁻¹(m − t/N).
 	Inverse, Centre *tape.Param // 1×F: D⁻¹ and t/N
-	// [Rounds] 2×Width: nodes in the mean of each class, or its share of all labels; scale. With TrainLead a third row:
-	// what the column of its own class is less for a training node.
+	// [Rounds] 2×Width: the number of nodes in the mean of each class, or its share of all labels; the scale. With
+	// TrainLead a third row: what is subtracted from a training node's column of its own class.
 	Counts []*tape.Param
 }
 
-// New returns a model of zeros, except the random features, which key determines.
+// New returns a model whose parameters are zero, except the random features, which depend on key.
 func New(s Layout, features, classes int, key rng.Key) *Form {
 	m := &Form{Spec: s}
 	features = s.Inputs(features)
@@ -245,8 +243,8 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 		if random > 0 {
 			h.Mean, h.Scale = tape.NewParam(at("mean"), 1, d, 0), tape.NewParam(at("scale"), 1, d, 0)
 			h.Freq, h.Phase = tape.NewParam(at("frequency"), d, random, 0), tape.NewParam(at("phase"), 1, random, 0)
-			// Random features do not see the features themselves: beside many of them, the few columns of maps would
-			// count little.
+			// Random features are not computed from the features themselves: next to many features, the few columns of
+			// maps would have little weight.
 			own := s.Columns(0, classes)
 			h.drawFrequencies(key.FoldString("random features").Fold(uint64(r)), own-s.OwnFeatures, own)
 		}
@@ -255,7 +253,7 @@ func New(s Layout, features, classes int, key rng.Key) *Form {
 	return m
 }
 
-// countRows returns how many rows each of Counts has.
+// countRows returns the number of rows of each of Counts.
 func (s Layout) countRows() int {
 	if s.TrainLead {
 		return 3
@@ -303,7 +301,7 @@ func Times(x graph.Features, w mat.Dense) mat.Dense {
 	return y
 }
 
-// OwnColumns returns the features x of nodes as columns of mean 0 and deviation 1; without OwnFeatures none.
+// OwnColumns returns the features x of nodes as columns with mean 0 and deviation 1; none without OwnFeatures.
 func (m *Form) OwnColumns(x graph.Features) mat.Dense {
 	if m.Own == nil {
 		return mat.New(x.Rows(), 0)
@@ -330,11 +328,11 @@ func degreeColumn(degree []float32) mat.Dense {
 	return y
 }
 
-// Sharpness makes soft labels of logits that are regressions on zeros and ones.
+// Sharpness scales logits that are regressions on zeros and ones, to make soft labels of them.
 const Sharpness = 8
 
-// Present returns the training nodes, and the other nodes that training sees; a training node without
-// a label is one of the others.
+// Present returns the training nodes, and the other nodes that training may read. A training node without a label is
+// one of the others.
 func (s Layout) Present(split []graph.Split, labels graph.Labels) (train, others []int32) {
 	for i, of := range split {
 		switch {
@@ -348,10 +346,10 @@ func (s Layout) Present(split []graph.Split, labels graph.Labels) (train, others
 	return train, others
 }
 
-// Targets returns how much each node counts to each column of a map in the sums of round r, N×Width; only the given
-// nodes count. y has the labels of the training nodes train, and zeros; logits are the logits of the round before, and
-// Prior before the first one. Residuals are what the logits leave of the labels of training nodes, at most MaxResidual.
-// Else the targets are these labels and, after the first round, the softmax of the logits of others.
+// Targets returns the weight of each node in each column of a map in the sums of round r, N×Width; only the given nodes
+// have weights. y has the labels of the training nodes train, and zeros; logits are the last round's, or Prior before
+// the first round. Residuals are the difference between the labels of training nodes and their logits, at most
+// MaxResidual. Otherwise the targets are these labels and, after the first round, the softmax of the logits of others.
 func (s Layout) Targets(r int, train, others []int32, y, logits mat.Dense) mat.Dense {
 	p := mat.New(y.Rows, s.Width(y.Cols))
 	for _, i := range train {
@@ -394,14 +392,13 @@ func (s Layout) Prior(n int, shares []float32) mat.Dense {
 	return logits
 }
 
-// MaxResidual is the largest residual of a node: what its row counts in a sum is bounded.
+// MaxResidual is the largest residual of a node, so that its row's weight in a sum is bounded.
 const MaxResidual = 4
 
-// Half is between the targets 0 and 1: if a node may have several classes it has those whose
-// logits are above 0.
+// Half is the midpoint of the targets 0 and 1: if a node may have several classes, it has those with logits above 0.
 const Half = 0.5
 
-// softmax writes the soft labels of a row of logits. All are less than 1, which training nodes have.
+// softmax writes the soft labels of a row of logits. All are less than 1, the label of training nodes.
 func softmax(p, logits []float32) {
 	top, sum := float64(slices.Max(logits)), 0.0
 	for _, v := range logits {
@@ -412,15 +409,15 @@ func softmax(p, logits []float32) {
 	}
 }
 
-// LeaveOwn makes of z = x·Means[r] what each node's row would be by means of all other nodes, given
-// the targets p of the round: a node with p(v,c) > 0 is a part of the mean that it is compared with, and
-// its row would tell its class. With the mean of the others m + p/(n−p)·(m − x), z(v,c) grows by
-// p/(n−p)·scale·(x·D⁻¹m − x·D⁻¹x). A node that is most of its class keeps a part (OwnPart).
+// LeaveOwn replaces z = x·Means[r] by each node's row with means of all other nodes, given the targets p of the round.
+// A node with p(v,c) > 0 is part of the mean that it is compared with, and its row would reveal its class. The mean of
+// the others is m + p/(n−p)·(m − x), so z(v,c) grows by p/(n−p)·scale·(x·D⁻¹m − x·D⁻¹x). A node that is most of its
+// class keeps a part (OwnPart).
 func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
 	inverse, centre := m.Inverse.Value.Data, m.Centre.Value.Data
 	scale := m.Counts[r].Value.Row(1)
 	if m.Spec.DirectionsOnly && r >= m.Spec.Alone {
-		return // no column has a part of the node itself
+		return // no column includes the node itself
 	}
 	for v := range z.Rows {
 		own := p.Row(v)
@@ -453,8 +450,8 @@ func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
 	}
 }
 
-// OwnPart returns how much of a node is taken out of the mean of class c in round r, to which it counts w, in units of
-// what the others are: w/(n−w), and 1 at most.
+// OwnPart returns how much of a node is removed from the mean of class c in round r, where it has weight w, in units of
+// the others' weight: w/(n−w), and 1 at most.
 func (m *Form) OwnPart(r, c int, w float32) float64 {
 	n := float64(m.Counts[r].Value.At(0, c))
 	if w <= 0 || n <= 0 {
@@ -466,7 +463,7 @@ func (m *Form) OwnPart(r, c int, w float32) float64 {
 	return 1
 }
 
-// Before returns those columns of a round's logits that the round after aggregates.
+// Before returns the columns of a round's logits that the next round aggregates.
 func (s Layout) Before(logits mat.Dense) mat.Dense {
 	if s.LogitHops == 0 {
 		return logits

@@ -7,21 +7,21 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// The bits that all rows of a node may have in total: a fraction of those that name the columns of its values, and at
-// most perValue for each value, except for nodes of few values. Chosen by our attacks and validation nodes
-// (docs/measurements/attacks.md).
+// Bounds on the bits that all rows of a node may have in total: a fraction of the bits that name the columns of its
+// values, and at most perValue for each value, except for nodes with few values. Our attacks and validation nodes
+// determined them (docs/measurements/attacks.md).
 const (
 	secret        = 0.5
 	perValue      = 1.6
-	secretExact   = 0.3 // with OwnExact: the columns at home make up for both
+	secretExact   = 0.3 // with OwnExact: the owner's exact columns compensate for both
 	perValueExact = 1.2
-	fewest        = 5 // values up to which so few bits would leave nothing of a row
+	fewest        = 5 // number of values up to which so few bits would leave nothing of a row
 )
 
 // Rounded reports whether rows of nodes with few values are rounded.
 func (s Layout) Rounded() bool { return s.Coarse > 0 }
 
-// WithoutEdges returns s for sites that no edge connects: they send no row, so that none is rounded.
+// WithoutEdges returns s for sites that no edge connects: they send no row, so none is rounded.
 func (s Layout) WithoutEdges() Layout {
 	if s.Rounded() {
 		s.Coarse, s.OwnExact, s.Unconnected = 0, false, true
@@ -29,10 +29,10 @@ func (s Layout) WithoutEdges() Layout {
 	return s
 }
 
-// Coarsen returns what is aggregated of the columns z that round r maps the features x to, N×Width: these, rounded to
-// multiples of Grid. A node with few values could be found from them by enumeration. With OwnExact z stays as it is.
-// Dense features, which have no few values, and models without Coarse keep their columns. The columns of rounds Alone
-// are not sent; with Own no columns are, and ClassRows are rounded instead.
+// Coarsen returns the columns that are aggregated, given the columns z that round r computes from the features x,
+// N×Width: it rounds them to multiples of Grid. Otherwise a node with few values could be identified by enumeration.
+// With OwnExact z does not change. Dense features, which have many values, and models without Coarse keep their
+// columns. The columns of rounds Alone are not sent; with Own no columns are sent, and ClassRows are rounded instead.
 func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
 	if s.coarseIn(r) && x.Sparse != nil {
 		if s.OwnExact {
@@ -43,12 +43,12 @@ func (s Layout) Coarsen(r int, x graph.Features, z mat.Dense) mat.Dense {
 	return z
 }
 
-// coarseIn reports whether the columns of round r are rounded: if they are sent, or logits that are made of them.
+// coarseIn reports whether the columns of round r are rounded: if they are sent, or if logits that depend on them are.
 func (s Layout) coarseIn(r int) bool {
 	return s.Rounded() && s.Own == 0 && (r >= s.Alone || s.LogitHops > 0)
 }
 
-// coarsen is Coarsen of columns of that deviation; no grid is finer than fine.
+// coarsen is Coarsen for columns with that deviation; no grid is finer than fine.
 func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) {
 	if !s.Rounded() || x.Sparse == nil {
 		return
@@ -77,9 +77,9 @@ func (s Layout) coarsen(x graph.Features, z mat.Dense, deviation, fine float64) 
 	}
 }
 
-// Grid returns the step to which the columns of a node with the given number of nonzero values are rounded (0 = they
-// are not). A column has deviation 1. A multiple of a step would take about log₂(√(2πe)/step) bits if the column had a
-// normal distribution; all columns of all rounds together take at most the bits that toldBits returns.
+// Grid returns the step to which the columns of a node with the given number of nonzero values are rounded (0 = no
+// rounding). A column has deviation 1. With normally distributed columns, a multiple of a step would have about
+// log₂(√(2πe)/step) bits; all columns of all rounds together have at most the bits that toldBits returns.
 func (s Layout) Grid(features, values int) float64 {
 	if s.Coarse == 0 || values == 0 || values > features {
 		return 0
@@ -91,9 +91,9 @@ func (s Layout) Grid(features, values int) float64 {
 	return grid
 }
 
-// toldBits returns the most bits that all columns of a node may take. Naming its values takes log₂ of the binomial
-// coefficient of features and values. Where values are neighbours a bit for each would leave too little: edges are kept
-// by Own.
+// toldBits returns the most bits that all columns of a node may have. Naming its values takes log₂ of the binomial
+// coefficient of features and values. If values are neighbours, one bit for each would leave too little: Own protects
+// edges.
 func (s Layout) toldBits(features, values int) float64 {
 	name := func(values int) float64 {
 		lgamma := func(n int) float64 {
@@ -112,5 +112,5 @@ func (s Layout) toldBits(features, values int) float64 {
 	return min(part*name(values), max(part*name(min(values, fewest)), each*float64(values)))
 }
 
-// finest is the least grid, in deviations of a column: int8 rows are as coarse by themselves.
+// finest is the finest grid, in deviations of a column: int8 rows have this precision anyway.
 const finest = 1.0 / 64

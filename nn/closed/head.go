@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Head makes logits of the D columns of all rounds so far.
+// Head computes logits from the D columns of all rounds so far.
 type Head struct {
-	Mean, Scale *tape.Param // 1×D: random features see (column − mean)·scale; nil without them
+	Mean, Scale *tape.Param // 1×D: random features read (column − mean)·scale; nil without them
 	Freq, Phase *tape.Param // D×R, 1×R: √2·cos(x·Freq + Phase) (Rahimi and Recht, NIPS 2007); nil
 	Weight      *tape.Param // (D+R)×C
 	Bias        *tape.Param // 1×C
@@ -26,7 +26,7 @@ func (h *Head) Inputs() int {
 	return h.Weight.Value.Rows
 }
 
-// RandomOf returns how many random features a head with the given number of columns has.
+// RandomOf returns the number of random features of a head with the given number of columns.
 func (s Layout) RandomOf(columns int) int {
 	if s.RandomEach == 0 {
 		return s.Random
@@ -34,8 +34,8 @@ func (s Layout) RandomOf(columns int) int {
 	return min(s.Random, s.RandomEach*columns)
 }
 
-// drawFrequencies sets frequencies whose kernel has the width of the median distance of two rows: D columns of
-// deviation 1 lie √(2D) apart. The frequencies of columns [lo, hi) are 0.
+// drawFrequencies sets frequencies whose kernel has the width of the median distance of two rows, √(2D) for D columns
+// of deviation 1. The frequencies of columns [lo, hi) are 0.
 func (h *Head) drawFrequencies(key rng.Key, lo, hi int) {
 	w, phase := h.Freq.Value, h.Phase.Value
 	width := 1 / math.Sqrt(2*float64(max(w.Rows-(hi-lo), 1)))
@@ -49,7 +49,7 @@ func (h *Head) drawFrequencies(key rng.Key, lo, hi int) {
 	}
 }
 
-// Standardise makes columns x, N×D, those that random features see.
+// Standardise replaces columns x, N×D, by the inputs of random features.
 func (h *Head) Standardise(x mat.Dense) {
 	mean, scale := h.Mean.Value.Data, h.Scale.Value.Data
 	for i := range x.Rows {
@@ -60,10 +60,10 @@ func (h *Head) Standardise(x mat.Dense) {
 	}
 }
 
-// rowsAtOnce is how many rows have random features at a time: together they are a megabyte.
+// rowsAtOnce is how many rows have random features in memory at a time: a megabyte.
 const rowsAtOnce = 1024
 
-// RandomFeatures writes into y those that h makes of columns, N×R.
+// RandomFeatures writes the random features of columns to y, N×R.
 func (h *Head) RandomFeatures(y, cols mat.Dense) {
 	var space Columns
 	for lo := 0; lo < cols.Rows; lo += rowsAtOnce {
@@ -72,7 +72,7 @@ func (h *Head) RandomFeatures(y, cols mat.Dense) {
 	}
 }
 
-// random is RandomFeatures of a few rows, which are standardised in space.
+// random is RandomFeatures for a few rows, which it standardises in space.
 func (h *Head) random(space *Columns, y, cols mat.Dense) {
 	x, w := space.Clear(cols.Rows, cols.Cols).Add(cols), h.Freq.Value
 	h.Standardise(x)
@@ -82,7 +82,7 @@ func (h *Head) random(space *Columns, y, cols mat.Dense) {
 	}
 }
 
-// Logits returns the logits that h makes of columns, N×C.
+// Logits returns the head's logits for columns, N×C.
 func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	d := cols.Cols
 	y := Times(graph.Features{Dense: cols}, h.Weight.Value.RowRange(0, d))
@@ -100,9 +100,9 @@ func (h *Head) Logits(cols mat.Dense) mat.Dense {
 	return y
 }
 
-// Average makes the weights of h the mean of the weights of several regressions; counts are their shares. Row k of
-// weights[i] is of column columns[i][k], from 1, its last row the constant. A regression has weight 0 for columns that
-// it lacks.
+// Average sets the weights of h to the mean of the weights of several regressions, weighted by counts. Row k of
+// weights[i] belongs to column columns[i][k], from 1; its last row is the constant. A regression has weight 0 for
+// columns that it lacks.
 func (h *Head) Average(columns [][]int, weights []mat.Dense, counts []float64) {
 	w, bias := h.Weight.Value, h.Bias.Value.Row(0)
 	sums := make([]float64, (w.Rows+1)*w.Cols) // the constant last

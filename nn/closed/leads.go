@@ -6,8 +6,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Leads sums, over the given nodes of each class, by how much the column of a node's class in z leads the largest other
-// one, and counts them. class has the class of each node, or −1.
+// Leads sums, over the given nodes of each class, by how much the column of a node's class in z exceeds the largest
+// other one, and counts the nodes. class has the class of each node, or −1.
 func Leads(z mat.Dense, class, nodes []int32) (sums []float32, counts []int64) {
 	all := make([]float64, z.Cols)
 	counts = make([]int64, z.Cols)
@@ -31,17 +31,17 @@ func Leads(z mat.Dense, class, nodes []int32) (sums []float32, counts []int64) {
 	return sums, counts
 }
 
-// mostLead bounds what is taken out of a training node's column, in deviations of it, and leadGrid is its unit: more
-// than processors round apart.
+// mostLead bounds what is subtracted from a training node's column, in its deviations. leadGrid is its unit, which is
+// larger than the processors' differences in rounding.
 const (
 	mostLead = 4
 	leadGrid = 1.0 / 256
 )
 
-// TrainLead returns by how much training nodes lead more than validation nodes of the same classes, at least 0. sums
+// TrainLead returns by how much more training nodes lead than validation nodes of the same classes, at least 0. sums
 // and counts are the Leads of both, training nodes first.
 func TrainLead(sums []float32, counts []int64) float32 {
-	above, nodes, k := 0.0, 0.0, len(sums)/2 // over training nodes of classes that validate
+	above, nodes, k := 0.0, 0.0, len(sums)/2 // over training nodes of classes with validation nodes
 	for c := range k {
 		if train, val := float64(counts[c]), float64(counts[k+c]); val > 0 {
 			above += float64(sums[c]) - float64(train*float64(sums[k+c])/val)
@@ -62,9 +62,9 @@ func (m *Form) SetLead(r int, lead float32) float32 {
 	return lead
 }
 
-// Lead returns how much less the column of class c is in round r for a node that counts w to it: only training nodes
-// count 1. Nodes that are like a training node have soft labels like its own. A regression on this very label made
-// them, so that the node's row still reveals the label when its own part is out.
+// Lead returns what is subtracted from the column of class c in round r for a node with weight w in it: only training
+// nodes have weight 1. Nodes similar to a training node have soft labels like its own. A regression on this label
+// computed them, so that the node's row still reveals the label after its own part is removed.
 func (m *Form) Lead(r, c int, w float32) float32 {
 	if !m.Spec.TrainLead || w != 1 {
 		return 0

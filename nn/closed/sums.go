@@ -11,13 +11,13 @@ import (
 // (Layout.Own).
 func (s Layout) Sums(r int) bool { return s.Own > 0 && r >= s.Own }
 
-// sumColumns is how many columns such a round adds to the columns of its map.
+// sumColumns returns how many columns such a round adds to the columns of its map.
 func sumColumns(classes int) int { return 3 * classes }
 
-// ClassRows returns what a node sends its neighbours in a round that sums rows: the soft labels of its logits less
-// their mean, as a row of length 1. One edge more or less changes the sums of its two ends by one such row each. With
-// Coarse the rows of nodes with few values among the features x are rounded, as in Coarsen: then they may be a little
-// longer.
+// ClassRows returns the rows that nodes send their neighbours in a round that sums rows: the soft labels of the logits
+// minus their mean, scaled to length 1. One edge more or less changes the sums of its two ends by one such row each.
+// With Coarse the rows of nodes with few values among the features x are rounded, as in Coarsen; they may then be
+// slightly longer.
 func (s Layout) ClassRows(x graph.Features, logits mat.Dense) mat.Dense {
 	rows := mat.New(logits.Rows, logits.Cols)
 	for i := range rows.Rows {
@@ -32,8 +32,8 @@ func (s Layout) ClassRows(x graph.Features, logits mat.Dense) mat.Dense {
 	return rows
 }
 
-// SumColumns returns the columns that a round adds for the sums of the neighbours' class rows: the sums,
-// the same as rows of length 1, and the node's own logits.
+// SumColumns returns the columns that a round adds for the sums of the neighbours' class rows: the sums, the sums
+// scaled to length 1, and the node's own logits.
 func (s Layout) SumColumns(sums, logits mat.Dense) mat.Dense {
 	directions := sums.Clone()
 	for i := range directions.Rows {
@@ -42,7 +42,7 @@ func (s Layout) SumColumns(sums, logits mat.Dense) mat.Dense {
 	return graph.Columns([]graph.Features{{Dense: sums}, {Dense: directions}, {Dense: logits}}).Dense
 }
 
-// unitRow makes a row one of length 1, unless it is zero.
+// unitRow scales a row to length 1, unless it is zero.
 func unitRow(row []float32) {
 	square := 0.0
 	for _, v := range row {

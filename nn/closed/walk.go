@@ -8,25 +8,25 @@ import (
 	"github.com/heddle-gnn/heddle/nn/aggregate"
 )
 
-// Surroundings are what a forward pass sees of the graph around some nodes: all of it, or a site's part with rows that
-// other sites send.
+// Surroundings is the part of a graph that a forward pass over some nodes reads: all of it, or a site's part with rows
+// from other sites.
 type Surroundings interface {
-	Features() graph.Features // of the nodes, as Encoder.Input or AdjacencyRows returns them
-	Degrees() []float32       // of the nodes
-	// Aggregate writes into y, for each node, the weighted sum (Layout.Edges) of its neighbours' rows; x has the nodes'
-	// own. An error calls the rows what.
+	Features() graph.Features // features of the nodes, as from Encoder.Input or AdjacencyRows
+	Degrees() []float32       // degrees of the nodes
+	// Aggregate writes, for each node, the weighted sum (Layout.Edges) of its neighbours' rows to y; x has the nodes'
+	// own rows. Errors call the rows what.
 	Aggregate(y, x mat.Dense, what string) error
 	// ClassSums returns for each node the sum of its neighbours' ClassRows in round r, from 0; logits are the nodes'
 	// own.
 	ClassSums(r int, logits mat.Dense) (mat.Dense, error)
 }
 
-// Walk is the forward pass: it returns the logits of the nodes in v, and the columns that the last head reads. labels
-// and split are the nodes', and trained reports whether any node of the graph was trained on, at this site or another.
+// Walk is the forward pass: it returns the logits of the nodes in v, and the inputs of the last head. labels and split
+// are the nodes'. trained reports whether any node of the graph was a training node, at this site or another.
 func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, trained bool) (
 	logits, columns mat.Dense, err error) {
 	spec, x := m.Spec, v.Features()
-	var train, others []int32 // that the means were made of, or nil if none
+	var train, others []int32 // nodes in the means, or nil if none
 	var y, p mat.Dense
 	leaveOut := spec.LeaveOut && trained
 	if leaveOut {
@@ -53,8 +53,8 @@ func (m *Form) Walk(v Surroundings, labels graph.Labels, split []graph.Split, tr
 	return logits, columns, nil
 }
 
-// Source returns the columns of round r, from 0, before any hop: the columns that heads read and the ones that are
-// aggregated. p has the targets of the round (Targets); if it is empty, no part of a node is taken out.
+// Source returns the columns of round r, from 0, before any hop: own columns, which heads read, and z, which are
+// aggregated. p has the targets of the round (Targets); if it is empty, no part of a node is removed.
 func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	own = Times(x, m.Means[r].Value)
 	if !p.Empty() {
@@ -63,17 +63,17 @@ func (m *Form) Source(r int, x graph.Features, p mat.Dense) (own, z mat.Dense) {
 	return own, m.Spec.Coarsen(r, x, own)
 }
 
-// Columns are columns of some nodes that are written from left to right.
+// Columns are columns of some nodes, written from left to right.
 type Columns struct {
 	all mat.Dense
-	end int // of those that are written
+	end int // number of written columns
 }
 
-// NewColumns returns space for columns of n nodes.
+// NewColumns returns memory for columns of n nodes.
 func NewColumns(n, columns int) *Columns { return new(Columns).Clear(n, columns) }
 
-// Clear makes c space for other columns, once nobody reads its own any more, and returns it. New memory is only taken
-// for larger ones.
+// Clear empties c for other columns and returns it; views of the old ones must not be used any more. It allocates only
+// if the new columns are larger.
 func (c *Columns) Clear(n, columns int) *Columns {
 	if c.end = 0; n*columns > len(c.all.Data) {
 		c.all = mat.New(n, columns)
@@ -82,13 +82,13 @@ func (c *Columns) Clear(n, columns int) *Columns {
 	return c
 }
 
-// Next returns the place of the next columns.
+// Next returns the memory of the next columns.
 func (c *Columns) Next(columns int) mat.Dense {
 	c.end += columns
 	return c.all.ColRange(c.end-columns, c.end)
 }
 
-// Add writes x and returns its place.
+// Add appends x and returns its memory.
 func (c *Columns) Add(x mat.Dense) mat.Dense {
 	y := c.Next(x.Cols)
 	y.CopyFrom(x)
@@ -98,8 +98,8 @@ func (c *Columns) Add(x mat.Dense) mat.Dense {
 // Written returns the columns so far.
 func (c *Columns) Written() mat.Dense { return c.all.ColRange(0, c.end) }
 
-// RoundColumns adds to columns what round r, from 0, makes of the nodes in v. own and z are its Source, and logits are
-// from the round before. OwnColumns come after the first round.
+// RoundColumns appends the columns of round r, from 0, of the nodes in v. own and z are its Source, and logits are from
+// the last round. OwnColumns follow after the first round.
 func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense, columns *Columns) error {
 	spec := m.Spec
 	if hops := spec.LogitHopsOf(r); hops > 0 {
@@ -115,7 +115,7 @@ func (m *Form) RoundColumns(v Surroundings, r int, own, z, logits mat.Dense, col
 	hops := spec.HopsOf(r)
 	if spec.AllHops || hops == 0 {
 		y := columns.Add(own)
-		if len(y.Data) > 0 && &own.Data[0] == &z.Data[0] { // else others than the kept ones are aggregated
+		if len(y.Data) > 0 && &own.Data[0] == &z.Data[0] { // else the aggregated columns differ from the kept ones
 			z = y
 		}
 	}
@@ -152,7 +152,7 @@ type wholeGraph struct {
 	adj, near *graph.CSR
 }
 
-// WholeGraph returns what a form of layout s sees of a graph of edges adj, whose nodes have features x.
+// WholeGraph returns the surroundings of all nodes of a graph with edges adj and features x, for layout s.
 func WholeGraph(adj *graph.CSR, x graph.Features, s Layout) Surroundings {
 	degree := adj.Degrees()
 	v := &wholeGraph{x: x, spec: s, degree: degree, adj: graph.Normalise(adj, degree, s.Edges())}

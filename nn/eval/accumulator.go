@@ -8,14 +8,14 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Accumulator is the layout of what some rows add to a metric and to a mean loss, as whole numbers
-// that peers sum exactly: the loss (PutReal), the number of labels, then the parts of Counts.
+// Accumulator is the layout of the contributions of rows to a metric and to a mean loss, as integers that peers sum
+// exactly: the loss (PutReal), the number of labels, then the parts of Counts.
 type Accumulator struct {
 	metric Metric
-	none   graph.Labels // of no row: its classes
+	none   graph.Labels // labels of no row, with their classes
 	bins   int
-	scales []Scale // of the bins of each ranking (nil = zero Scales)
-	head   int     // numbers before the counts
+	scales []Scale // scales of the bins of each ranking (nil = zero Scales)
+	head   int     // number of integers before the counts
 	from   int     // the first of the counts that is written
 	size   int
 }
@@ -36,8 +36,7 @@ func (a Accumulator) sized() Accumulator {
 	return a
 }
 
-// Alone returns the accumulator of the metric alone: without a loss and, of a metric that ranks, of nothing but its
-// bins.
+// Alone returns the accumulator of only the metric: without a loss and, for a metric that ranks, with only its bins.
 func (a Accumulator) Alone() Accumulator {
 	if a.head = 0; a.bins > 0 {
 		a.from = perRow + 3*a.none.Classes
@@ -45,7 +44,8 @@ func (a Accumulator) Alone() Accumulator {
 	return a.sized()
 }
 
-// On returns a with bins on such a scale for each ranking. Sums must be of rows that were written on the same scales.
+// On returns a with bins on such a scale for each ranking. A sum must be over rows that were written on the same
+// scales.
 func (a Accumulator) On(scales []Scale) Accumulator {
 	a.scales = scales
 	return a
@@ -55,7 +55,7 @@ func (a Accumulator) zero() MetricCounts {
 	return count(mat.Dense{}, a.none, nil, a.bins, nil, a.metric.OfOrder())
 }
 
-// Size is how many numbers Write writes.
+// Size returns how many integers Write writes.
 func (a Accumulator) Size() int { return a.size }
 
 // Write writes to v the loss of the rows of scores, summed over that many labels, and their counts.
@@ -88,8 +88,8 @@ func (a Accumulator) Read(v []int64) (metric, loss float64, labels int64, err er
 	return a.metric.Of(&c), loss, labels, nil
 }
 
-// Bound returns how far AUC or AP of a sum is at most from that over the rows' own scores, which rounding keeps above
-// 0; of other metrics it is 0.
+// Bound returns how far AUC or AP of a sum can be from its value over the rows' own scores; rounding keeps it above 0.
+// For other metrics it is 0.
 func (a Accumulator) Bound(v []int64) float64 {
 	c, err := a.counts(v)
 	if err != nil || a.bins == 0 {
@@ -135,16 +135,15 @@ func (a Accumulator) counts(v []int64) (MetricCounts, error) {
 	return c, err
 }
 
-// RealLen is how many whole numbers PutReal writes.
+// RealLen is how many integers PutReal writes.
 const RealLen = 4
 
-// realUnits are the units of the first numbers of a real one. Each but the last is below 2⁵⁰, so
-// that sums of 4096 fit.
+// realUnits are the units of a real number's first integers. Each except the last is below 2⁵⁰, so that sums of 4096
+// fit.
 var realUnits = [RealLen - 1]float64{1 << 40, 1, 1.0 / (1 << 40)}
 
-// PutReal writes x, rounded to a multiple of 2⁻⁴⁰, as whole numbers whose sums over up to 4096
-// peers are the sum of the reals, exactly. The last number is 1 if x is not finite, or not
-// within ±2⁹⁰.
+// PutReal writes x, rounded to a multiple of 2⁻⁴⁰, as integers whose sums over up to 4096 peers are exactly the sum of
+// the reals. The last integer is 1 if x is not finite, or not within ±2⁹⁰.
 func PutReal(v []int64, x float64) {
 	clear(v[:RealLen])
 	if !(math.Abs(x) < 1<<90) {
@@ -194,7 +193,7 @@ func (a Accumulator) Check(v []int64, rows int64) error {
 	return a.check(c, a.labels(v), rows)
 }
 
-// check is Check of counts, none of them negative, and of a number of labels.
+// check is Check for counts that are not negative, and a number of labels.
 func (a Accumulator) check(c MetricCounts, labels, rows int64) error {
 	if most := rows * int64(max(a.none.Classes, 1)); labels < 0 || labels > most {
 		return fmt.Errorf("the labels must be 0 to %d (got %d)", most, labels)
@@ -226,7 +225,7 @@ func (a Accumulator) check(c MetricCounts, labels, rows int64) error {
 	return nil
 }
 
-// checkClasses is check of what is counted of each class.
+// checkClasses is check for the counts of each class.
 func (a Accumulator) checkClasses(c MetricCounts, rows int64) error {
 	var sum [3]int64
 	for k := range c.classes {
@@ -251,7 +250,7 @@ func (a Accumulator) checkClasses(c MetricCounts, rows int64) error {
 	return nil
 }
 
-// Most returns how large number i of a Write over that many rows may be: parts of the loss may be anything.
+// Most returns the greatest value of number i of a Write over that many rows; parts of the loss are unbounded.
 func (a Accumulator) Most(i int, rows int64) int64 {
 	switch i %= a.size; {
 	case i < a.head-1 || a.sums(i):
@@ -271,7 +270,7 @@ func (a Accumulator) Wide(i int) bool {
 	return i < a.head-1 || i == a.head-1 && a.none.Multi() || a.sums(i) || a.far(i)
 }
 
-// far reports whether number i of a Write is of ranks that predictions are off.
+// far reports whether number i of a Write counts ranks that predictions are off.
 func (a Accumulator) far(i int) bool { return a.metric.OfOrder() && i >= a.size-ranksOff }
 
 // sums reports whether number i of a Write is part of a sum of numbers.

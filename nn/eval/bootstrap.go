@@ -7,7 +7,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// resamples is how many times Interval draws the rows anew.
+// resamples is how many random resamples Interval makes.
 const resamples = 1000
 
 // Interval returns the 95 % interval of m over random resamples of the counted rows, as many as were counted
@@ -51,7 +51,7 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	return all[resamples/40], all[resamples-1-resamples/40]
 }
 
-// uniform is a sequence of uniform numbers in [0, 1).
+// uniform is a sequence of uniform random numbers in [0, 1).
 type uniform struct {
 	key rng.Key
 	at  uint64
@@ -62,7 +62,7 @@ func (s *uniform) next() float64 {
 	return s.key.Float64(s.at)
 }
 
-// multinomial draws n rows with cells' frequencies.
+// multinomial samples n rows with the cells' frequencies.
 func multinomial(dst, cells []int64, n int64, u *uniform) {
 	left := int64(0)
 	for _, c := range cells {
@@ -77,8 +77,8 @@ func multinomial(dst, cells []int64, n int64, u *uniform) {
 	}
 }
 
-// binomial draws how many of n come true, each with probability p: where few are expected by the gaps between them,
-// else by transformed rejection (Hörmann, The generation of binomial random variates, 1993, algorithm BTRS).
+// binomial samples how many of n events with probability p occur. If few are expected, it samples the gaps between
+// them, else it uses transformed rejection (Hörmann, The generation of binomial random variates, 1993, algorithm BTRS).
 func binomial(n int64, p float64, u *uniform) int64 {
 	switch {
 	case p >= 1:
@@ -117,6 +117,7 @@ func binomial(n int64, p float64, u *uniform) int64 {
 	}
 }
 
+// lgamma is the logarithm of the gamma function of x > 0.
 func lgamma(x float64) float64 {
 	v, _ := math.Lgamma(x)
 	return v

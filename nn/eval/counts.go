@@ -228,6 +228,7 @@ func (c *MetricCounts) MacroF1() float64 {
 // f1 returns 2TP / (2TP + FP + FN).
 func f1(t []int64) float64 { return ratio(float64(2*t[0]), float64(2*t[0]+t[1]+t[2])) }
 
+// ratio returns a/b, or 0 if b is 0.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0

@@ -53,6 +53,7 @@ func (t *Table) ranked(k int) int {
 	return 1
 }
 
+// choose is Choose for ranking k.
 func (t *Table) choose(g Goal, k int) (bin int, ok bool) {
 	of := func(name string, b int) float64 {
 		right, wrong, missed := t.from(k, b)

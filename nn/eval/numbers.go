@@ -33,6 +33,7 @@ type numbers struct {
 	unit []float64         // [C] the unit of the sums, in units of the data
 }
 
+// unitsOf returns the deviations of standardised columns, [C], or 1 for columns that are not.
 func unitsOf(labels graph.Labels) []float64 {
 	unit := make([]float64, labels.Classes)
 	for c := range unit {

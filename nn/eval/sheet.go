@@ -401,6 +401,7 @@ func (t *Table) Baseline(m Metric, train []float64, labelled float64) float64 {
 // over classes, so that an overconfident class does not offset an underconfident one. Without rows both are NaN.
 func (t *Table) Errors() (before, after float64) { return expected(t.before), expected(t.after) }
 
+// expected returns the calibration error of one or more tables of reliability.
 func expected(trust []int64) float64 {
 	apart, all := 0.0, 0.0
 	for b := 0; b < len(trust); b += 3 {

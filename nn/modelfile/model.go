@@ -177,6 +177,7 @@ func seal(file []byte) {
 	copy(file[at:], sum)
 }
 
+// decodeModel makes the model and the card of a file's bytes, after checking their digest.
 func decodeModel(file []byte) (*nn.Model, Card, error) {
 	a, err := decode(file)
 	if err != nil {
@@ -296,6 +297,7 @@ func fill(params []*tape.Param, tensors []tensor) error {
 	return nil
 }
 
+// finite returns an error that names the first value of a tensor that is not finite.
 func finite(t tensor) error {
 	for i, x := range t.data {
 		if math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) {

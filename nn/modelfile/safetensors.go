@@ -150,6 +150,7 @@ func elements(shape []int) (int, bool) {
 	return n, true
 }
 
+// widen returns the values of a tensor of type F32, F16 or BF16 as float32.
 func widen(dtype string, b []byte) []float32 {
 	if dtype == "F32" {
 		out := make([]float32, len(b)/4)

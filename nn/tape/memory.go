@@ -42,6 +42,7 @@ type Mark struct{ chunk, used, all int }
 
 const chunkLen = 1 << 16 // 256 KiB: what a chunk's rest is too short for goes to the next one
 
+// take returns n uninitialized values, from the first chunk with space or from a new one.
 func (a *arena) take(n int) []float32 {
 	whole := (n + 15) &^ 15 // rows begin on a cache line
 	for ; a.at.chunk < len(a.chunks); a.at.chunk, a.at.used = a.at.chunk+1, 0 {

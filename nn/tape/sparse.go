@@ -86,6 +86,7 @@ func (t *Tape) turn(d *dropped, x *mat.Sparse, rows int, last bool) []kernels.Bl
 	return d.blocks[:c.until(x.Rows)]
 }
 
+// turnRows transposes blocks [lo, hi) of the rows that dropout has left.
 func turnRows(w *loop, lo, hi int) {
 	x, d := w.sparse, w.dropped
 	for k := lo; k < hi; k++ {
@@ -131,6 +132,7 @@ func (t *Tape) fullGrad(dw mat.Dense, x *mat.Sparse, dy mat.Dense) {
 	t.Release(m)
 }
 
+// spreadRows writes rows [lo, hi) of a block of sparse rows as dense rows.
 func spreadRows(w *loop, lo, hi int) {
 	for i := lo; i < hi; i++ {
 		w.sparse.Spread(w.y.Row(i), w.first+i)
