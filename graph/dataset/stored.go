@@ -102,7 +102,7 @@ func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io
 	}
 }
 
-// pointers writes where each row of sparse features begins, from the numbers of values.
+// pointers writes the start of each row of sparse features, from the numbers of values.
 func (s *StoredNodes) pointers(w io.Writer) error {
 	b, ptr := bufio.NewWriterSize(w, 1<<16), []int64{0}
 	for k := 0; ; k++ {

@@ -96,9 +96,9 @@ func (h *holding) check() error {
 }
 
 // repair moves nodes out of parts that exceed their limits, first those that lose the fewest neighbours. They go to
-// parts with space, then to where they reduce the excess of all parts. If that fails, it packs anew: heavy nodes first,
-// each in its old part or else (second try) in the part with most space. This is bin packing, so an error only means
-// that no solution was found.
+// parts with space, then to parts in which they reduce the total excess. If that fails, it packs anew: heavy nodes
+// first, each in its old part or else (second try) in the part with most space. This is bin packing, so an error only
+// means that no solution was found.
 func (h *holding) repair(of Source, owner []int32) error {
 	for _, swap := range []bool{false, true} {
 		for range max(len(h.share), swaps) {

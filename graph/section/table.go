@@ -25,7 +25,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // padTo rounds n up to a multiple of to.
 func padTo(n int64, to int64) int64 { return (n + to - 1) / to * to }
 
-// encodeHead returns header and table of a file, up to the first payload, and where each payload
+// encodeHead returns header and table of a file, up to the first payload, and the byte at which each payload
 // begins. sum has the payloads' checksums.
 func encodeHead(kind string, sections []Section, sum []uint32) (b []byte, offset []int64, err error) {
 	if !littleEndian() {
@@ -94,7 +94,7 @@ type table struct {
 	path  string
 	head  []byte // the bytes before the first payload
 	list  []Section
-	at    []int64 // where each payload begins
+	at    []int64 // start of each payload
 	index map[string]int
 }
 

@@ -450,8 +450,8 @@ func (m *Form) LeaveOwn(r int, x graph.Features, z, p mat.Dense) {
 	}
 }
 
-// OwnPart returns how much of a node is removed from the mean of class c in round r, where it has weight w, in units of
-// the others' weight: w/(n−w), and 1 at most.
+// OwnPart returns how much of a node with weight w is removed from the mean of class c in round r, in units of the
+// others' weight. It is w/(n−w), and 1 at most.
 func (m *Form) OwnPart(r, c int, w float32) float64 {
 	n := float64(m.Counts[r].Value.At(0, c))
 	if w <= 0 || n <= 0 {
