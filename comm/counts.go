@@ -32,7 +32,7 @@ type countForm struct {
 	at         []int // number i is sent as elements at[i], …, at[i+1]−1
 }
 
-// countForm returns how c's Counts are sent between that many members.
+// countForm returns how c's Counts are sent between `members` members.
 func (c *Contribution) countForm(members int) countForm {
 	f := countForm{bits: 64, at: make([]int, len(c.Counts)+1)}
 	if c.CountBits != 0 {
@@ -60,7 +60,7 @@ func (f countForm) value(b []byte) (v int64) {
 	return v
 }
 
-// PackCounts returns c's Counts as they are sent between that many members, to be added element by element. What does
+// PackCounts returns c's Counts as they are sent between `members` members, to be added element by element. What does
 // not fit is cut off, as in any sum modulo 2^CountBits.
 func (c *Contribution) PackCounts(members int) Integers {
 	f := c.countForm(members)
@@ -80,7 +80,7 @@ func (c *Contribution) PackCounts(members int) Integers {
 	return x
 }
 
-// TakeCounts makes c's Counts the sums over that many members in x, of PackCounts.
+// TakeCounts makes c's Counts the sums in x, over `members` members, of PackCounts.
 func (c *Contribution) TakeCounts(x Integers, members int) {
 	f := c.countForm(members)
 	for i := range c.Counts {
@@ -88,8 +88,8 @@ func (c *Contribution) TakeCounts(x Integers, members int) {
 	}
 }
 
-// checkCounts returns the check of what another of that many members gives of c's Counts. A wide number in two frames
-// is not looked at; its sum is.
+// checkCounts returns the check of another member's part of c's Counts, in a group of `members`. A wide number in two
+// frames is not looked at; its sum is.
 func (c *Contribution) checkCounts(members int) func(at int, b []byte) error {
 	if c.CountLimit == nil {
 		return nil

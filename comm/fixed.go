@@ -33,8 +33,8 @@ func MaxMembers(bits int) int {
 // mostSmall is the greatest magnitude of a sum of 4 bits.
 const mostSmall = 7
 
-// Fixed returns the fixed-point form of c's Update for a sum over that many members. The error names
-// which number does not fit: it is not finite, or float32 may not hold its sum.
+// Fixed returns the fixed-point form of c's Update for a sum over `members` members. The error names which number does
+// not fit: it is not finite, or float32 may not hold its sum.
 func (c *Contribution) Fixed(members int) (*Fixed, error) {
 	g := &Fixed{c: c, members: members, parts: c.Parts}
 	columns := max(c.Columns, 1)
@@ -287,9 +287,9 @@ func (g *Fixed) decode(lo int, b []byte) {
 // of 1 that has 24 significant bits, as a float32, stays what it is up to 2⁶².
 const even = 0x1.8p52
 
-// encode writes x·inverse to b as integers of that many bits, rounded half to even. The products are below
-// 2^(bits−1); with 64 bits inverse is a power of two. They are rounded to float64 before anything is added,
-// which Go would fuse on some processors.
+// encode writes x·inverse to b as integers of `bits` bits, rounded half to even. The products are below 2^(bits−1);
+// with 64 bits inverse is a power of two. They are rounded to float64 before anything is added, which Go would fuse on
+// some processors.
 func encode(bits int, x []float32, inverse []float64, b []byte) {
 	inverse, b = inverse[:len(x)], b[:len(x)*bits/8]
 	switch bits {
@@ -310,7 +310,7 @@ func encode(bits int, x []float32, inverse []float64, b []byte) {
 	}
 }
 
-// decode writes integers of that many bits in b times their steps to x.
+// decode writes integers of `bits` bits in b times their steps to x.
 func decode(bits int, b []byte, steps []float64, x []float32) {
 	steps, b = steps[:len(x)], b[:len(x)*bits/8]
 	switch bits {
@@ -331,7 +331,7 @@ func decode(bits int, b []byte, steps []float64, x []float32) {
 	}
 }
 
-// intAt returns integer i of packed ones, of that many bits.
+// intAt returns integer i of b, packed integers of `bits` bits.
 func intAt(b []byte, i, bits int) int64 {
 	switch bits {
 	case 8:

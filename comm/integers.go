@@ -14,7 +14,7 @@ type Integers struct {
 	form *Fixed // of the Update whose integers they become and whose numbers their sums are (nil = they are numbers)
 }
 
-// NewIntegers returns n zeros of that many bits.
+// NewIntegers returns n zeros of `bits` bits.
 func NewIntegers(bits, n int) Integers { return Integers{Bits: bits, B: make([]byte, n*bits/8)} }
 
 // Add adds y, packed integers of as many bits, to the first ones of x.

@@ -25,7 +25,7 @@ func (l Limit) refusal(v, slack float64) error {
 	return Refused("%s must be at least %.6g (got %.6g)", l.What, l.Least, v)
 }
 
-// ofSum is the limit of a sum over that many other members whose parts have limit l, and this one's own part.
+// ofSum is the limit of a sum over `others` other members whose parts have limit l, and this one's own part.
 func (l Limit) ofSum(own float64, others int) Limit {
 	n := float64(others)
 	return Limit{"the sum of " + l.What, own + n*l.Least, own + n*l.Most}
@@ -105,8 +105,8 @@ func (c *Contribution) checkFixed(g *Fixed) func(at int, b []byte) error {
 	}
 }
 
-// Guard returns the check of c's sums over that many members, to be called when they have taken the place of this
-// member's part: they must lie between what the part and the limits of the others' allow, since who sums may lie, too.
+// Guard returns the check of c's sums over `members` members, to be called when they have replaced this member's part.
+// They must be within what the part and the limits of the others' parts allow, since the member that sums may lie, too.
 // Its argument is Reduced.Error; its error comes with the length of Update or Counts and the index of the number in it,
 // as they are sent.
 func (c *Contribution) Guard(members int) func(apart []float64) (length, i int, err error) {

@@ -61,7 +61,7 @@ type Contribution struct {
 	Wide      func(i int) bool
 
 	Meta   []byte // compared and not summed, for all members to see: a digest, seconds; at most MaxMeta bytes
-	Common int    // the first that many bytes of Meta must be the same at all members; masks depend on them
+	Common int    // this many first bytes of Meta must be the same at all members; masks depend on them
 
 	// What another member's part of Update[i] and Counts[i] may be, whatever its data are (nil = any finite number). A
 	// part beyond its limit ends the run (ErrRefused) by the name of its sender, at the member that sums it, and a sum

@@ -135,7 +135,7 @@ func (s *Stream) AskInTurn(lane int, from []int) {
 	})
 }
 
-// request notes that a peer's message follows its request, after that many messages, and returns how many that makes.
+// request notes that a peer's message follows its request, behind `after` messages, and returns the new number.
 func (s *Stream) request(lane, from int, after int64) int64 {
 	s.peers[from].trips[lane] = after + 2
 	s.path = max(s.path, after+2)
@@ -221,7 +221,7 @@ func (s *Stream) sendPiece(p *streamPeer, lane, to, at, n int) bool {
 	return s.sendFrames(to, uint8(2*lane+1), s.lanes[lane].Fill(to, at, p.piece[:n]))
 }
 
-// listen receives what a peer sends: that many frames.
+// listen receives `frames` frames from a peer.
 func (s *Stream) listen(from, frames int) {
 	p, at := &s.peers[from], make([]int, len(s.lanes))
 	for range frames {

@@ -13,7 +13,7 @@ import (
 
 // Compare does over t, a transport of the program, what Host.Join does over libp2p: the member of rank rank sends the
 // others its hello and the text of its plan, and reads theirs. If a member's differs, both return a
-// MemberMismatchError. When ctx ends, a comm.WaitError has the names of the members from whom nothing has come.
+// MemberMismatchError. When ctx ends, a comm.WaitError has the names of the members that sent nothing.
 func Compare(ctx context.Context, t comm.Transport, members []string, rank int, hello Hello) error {
 	ours := greeting{Hello: hello, rank: uint32(rank), size: uint32(len(members)), attempt: newAttempt()}
 	waiting, stop := context.WithCancel(ctx)

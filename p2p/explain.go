@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Explained adds to an error of members whose plans differ which settings differ between whom. Each
-// line of Hello.PlanText is a setting and its value, as "lr: 0.01".
+// Explained adds to an error of members whose plans differ which settings differ, and between which members. Each line
+// of Hello.PlanText is a setting and its value, as "lr: 0.01".
 func Explained(err error) error {
 	all := mismatches(err)
 	at := slices.IndexFunc(all, func(m *MemberMismatchError) bool { return m.OurPlan != "" && m.PeerPlan != "" })

@@ -122,8 +122,8 @@ func (r *rendezvous) listen(p *pair, l *link) {
 	r.leave(nil)
 }
 
-// settled reports to the others whom this member has met, once that is all of them, and reports whether
-// the session may begin: all members agree.
+// settled reports to the others which members this one has met, once it has met all, and reports whether the session
+// may begin: all members agree.
 func (r *rendezvous) settled() bool {
 	r.mu.Lock()
 	roll, links := r.assembly.tell(), r.links()

@@ -61,8 +61,8 @@ func (c *Covers) Split(rows [][]int32, src []float64, n int) (give [][]int32, su
 	return give, sums
 }
 
-// WithSums returns x, own rows, with the sums below it that other peers get, and which rows of that go to whom; rows
-// and src are as in Split.
+// WithSums returns x, own rows, with the sums below it that other peers get, and which of these rows go to which peer;
+// rows and src are as in Split.
 func (c *Covers) WithSums(x graph.Features, rows [][]int32, src []float64) (all graph.Features, give [][]int32) {
 	give, terms := c.sums(rows, src, x.Rows())
 	if terms == nil {

@@ -42,7 +42,7 @@ type Draw struct {
 // heldOutShare is the share of training nodes that validate if there are no validation nodes.
 const heldOutShare = 0.1
 
-// LabelsLen is the length of Sums for that many classes, or columns of numbers.
+// LabelsLen is the length of Sums for a number of classes, or of columns of numbers.
 func LabelsLen(k graph.TargetKind, classes int) int {
 	if k == graph.Numbers {
 		return 2*moments*classes + 3

@@ -147,7 +147,7 @@ func (l *Messages) Fixed(name, what string, times, numbers, columns, counts, wid
 // bitsOf has the bits of a number of a sum in fixed point, by its format.
 var bitsOf = map[string]int{"int32": 32, "int16": 16, "int8": 8, "int4": 4}
 
-// FormatOf names the format of a sum of numbers of that many bits (0 = float32).
+// FormatOf names the format of a sum of numbers of `bits` bits (0 = float32).
 func FormatOf(bits int) string {
 	if bits == 0 {
 		return "float32"

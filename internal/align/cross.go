@@ -190,7 +190,7 @@ func (e *ends) encode(by *dataset.Encoding) (b []byte) {
 	return b
 }
 
-// decode adds what encode wrote at a site of that many nodes.
+// decode adds what encode wrote at a site with `there` nodes.
 func (e *ends) decode(b []byte, here, there int, by *dataset.Encoding) error {
 	wide := by.EdgeWidth()
 	size, relations := 12+4*wide, 0

@@ -14,7 +14,7 @@ import (
 )
 
 // nodesFor returns the number of a site's nodes with which its own attacks can train a model within limit. Larger sites
-// use a sample of that many, evenly.
+// use an even sample of this size.
 func nodesFor(limit time.Duration) int { return min(max(int(1000*limit.Seconds()), 1000), 5000) }
 
 // Attack runs our own attacks on the rows of own, as a member that receives them would, for about limit, and returns
@@ -40,8 +40,8 @@ func (d *Disclosure) Attack(ctx context.Context, own *shard.Shard, limit time.Du
 	return got.String(), err
 }
 
-// some returns own, or a graph of that many of its nodes: first those that others read and those that train, each of
-// the two kinds evenly.
+// some returns own, or a graph of `most` of its nodes: first those that others read and those that train, each of the
+// two kinds evenly.
 func some(own *shard.Shard, most int) (*shard.Shard, error) {
 	if own.Owned <= most {
 		return own, nil

@@ -217,7 +217,7 @@ func (in *Intake) Shares() int {
 	return len(in.held[0])
 }
 
-// Quorum returns a Collector's Until: an exchange closes when that many leaves have sent their share, or after d.
+// Quorum returns a Collector's Until: an exchange closes when `leaves` leaves have sent their share, or after d.
 func (in *Intake) Quorum(leaves int, d time.Duration) func(context.Context, int) error {
 	return func(ctx context.Context, exchange int) error {
 		timer := time.NewTimer(d)

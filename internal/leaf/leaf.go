@@ -67,7 +67,7 @@ type Token [16]byte
 // First is which of m sites gets the leaf's numbers, and is asked for sums; the others get seeds.
 func (t Token) First(m int) int { return int(binary.LittleEndian.Uint64(t[:8]) % uint64(m)) }
 
-// bound returns the largest magnitude of a number of one leaf or of one of that many sites.
+// bound returns the largest magnitude of a number of one leaf, or of one of `sites` sites.
 func (a Agreement) bound(sites int) float64 { return 0x1p63 * Step / float64(a.Most+sites) }
 
 // pack returns Update and Counts of c as they are sent: integers modulo 2⁶⁴, multiples of Step and of 1. most is the

@@ -54,8 +54,7 @@ func sendMessage(ctx context.Context, t comm.Transport, to int, kind byte, b []b
 	}
 }
 
-// recvMessage receives a message of at most that many bytes. Memory is taken for what arrives, not for what is
-// announced.
+// recvMessage receives a message of at most `most` bytes. Memory is taken for what arrives, not for what is announced.
 func recvMessage(ctx context.Context, t comm.Transport, from, most int) (kind byte, b []byte, err error) {
 	for total := -1; total != len(b); {
 		frame, err := t.Recv(ctx, from)

@@ -159,6 +159,6 @@ func isExchange(b []byte, k int, neighbours bool) bool {
 		binary.LittleEndian.Uint32(b[4:]) == uint32(k)
 }
 
-// GatheredBytes returns what a leaf receives where rows of its nodes have that many numbers together: what each site
-// has. It sends SentBytes.
+// GatheredBytes returns the bytes that a leaf receives from all sites if rows of its nodes have `numbers` numbers
+// together. It sends SentBytes.
 func (a Agreement) GatheredBytes(numbers int) int64 { return int64(a.Sites * (sumsHeader + 8*numbers)) }

@@ -117,10 +117,10 @@ func (a Agreement) split(x comm.Integers, t Token, exchange uint32, draw func([]
 // stream returns the numbers that follow from a seed: AES-256 in counter mode. A seed is used once.
 func stream(seed []byte) *kernels.Keystream { return kernels.NewKeystream([SeedLen]byte(seed)) }
 
-// SentBytes returns what a leaf sends in a sum of that many numbers: m headers, the numbers, m−1 seeds.
+// SentBytes returns the bytes that a leaf sends in a sum of `numbers` numbers: m headers, the numbers, m−1 seeds.
 func (a Agreement) SentBytes(numbers int) int64 {
 	return int64(a.Sites*HeaderLen + 8*numbers + (a.Sites-1)*SeedLen)
 }
 
-// FetchedBytes returns what a leaf receives of the same.
+// FetchedBytes returns the bytes that a leaf receives of the same sum.
 func (a Agreement) FetchedBytes(numbers int) int64 { return int64(sumsHeader + 8*numbers) }

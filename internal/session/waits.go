@@ -20,8 +20,8 @@ type waits struct {
 	ended chan struct{}
 }
 
-// watchWaits reports, until the transport of size members is closed, each change in the list of those for whom a call
-// has waited for train.WaitNoted.
+// watchWaits reports, until the transport of size members is closed, each change in the list of members for which a
+// call has waited for train.WaitNoted.
 func watchWaits(t comm.Transport, size int, event func(train.Event)) comm.Transport {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &waits{Transport: t, stop: stop, ended: make(chan struct{})}
@@ -50,7 +50,7 @@ func watchWaits(t comm.Transport, size int, event func(train.Event)) comm.Transp
 	return w
 }
 
-// late lists those for whom a call has waited for long at now.
+// late lists the members for which a call has waited for long at now.
 func (w *waits) late(now time.Time) (ranks []int) {
 	for q := range w.since[0] {
 		for k := range w.since {

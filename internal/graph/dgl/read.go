@@ -95,7 +95,7 @@ func locate(path string) (string, error) {
 	return filepath.Join(path, found), nil
 }
 
-// readFile reads a regular file of at most that many bytes.
+// readFile reads a regular file of at most `most` bytes.
 func readFile(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

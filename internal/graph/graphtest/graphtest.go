@@ -140,8 +140,8 @@ func Path(n int) *graph.Graph {
 	return g
 }
 
-// Communities returns n nodes in groups, with that many edges a node. A share of them, inside, stays in the group,
-// under IDs that reveal nothing.
+// Communities returns n nodes in groups, with `edges` edges a node. A share of them, inside, stays in the group, under
+// IDs that reveal nothing.
 func Communities(n, groups, edges int, inside float64, key rng.Key) *graph.Graph {
 	name := key.FoldString("name").Perm(n)
 	var src, dst []int32
@@ -224,7 +224,7 @@ func Typed(t testing.TB) *graph.Graph {
 	return g
 }
 
-// Star returns a node, the 600th, with edges to that many others.
+// Star returns a node, the 600th, with edges to `leaves` others.
 func Star(leaves int) *graph.Graph {
 	src, dst := make([]int32, leaves), make([]int32, leaves)
 	for k := range src {

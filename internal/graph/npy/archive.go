@@ -179,7 +179,7 @@ func Read[T uint8 | int32 | int64 | float32](a *Archive, name string, want ...in
 	return read(a, name, readValues[T], want)
 }
 
-// Matrix reads array name of finite numbers, with that many rows (-1 = any) and any columns.
+// Matrix reads array name of finite numbers, with `rows` rows (-1 = any) and any columns.
 func Matrix(a *Archive, name string, rows int) (mat.Dense, error) {
 	x, shape, err := Read[float32](a, name, rows, -1)
 	if err != nil {

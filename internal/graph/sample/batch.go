@@ -116,7 +116,7 @@ func (b *Builder) Hop(batch *Batch, hop int, drawn []Drawn, part []uint16) {
 	}
 }
 
-// begin places the nodes that a batch has before a hop of that many edges, and returns them with space for others.
+// begin places the nodes that a batch has before a hop of `edges` edges, and returns them with space for others.
 func (b *Builder) begin(nodes []int32, edges int) []int32 {
 	if most := len(nodes) + edges; uint64(b.base)+uint64(most) > math.MaxUint32 {
 		clear(b.place)

@@ -30,7 +30,7 @@ const (
 // streamsPerPeer leaves space for what a relay carries: two ends of a circuit to each other member.
 func streamsPerPeer(peers int) int { return 16 + 4*peers }
 
-// newLimits bounds what the network may use, for that many peers and frames of that many bytes.
+// newLimits bounds what the network may use, for `peers` peers and frames of `frame` bytes.
 func newLimits(peers, frame int) (network.ResourceManager, error) {
 	scope := func(conns, streams int, memory int64) rcmgr.ResourceLimits {
 		return rcmgr.ResourceLimits{

@@ -14,9 +14,9 @@ import (
 	mss "github.com/multiformats/go-multistream"
 )
 
-// The probe protocol measures a path to a member or relay. One side writes magic and a byte count,
-// the other answers with its clock; then the first writes up to that many zeros, and the other
-// answers with how many came. It carries nothing of a session.
+// The probe protocol measures a path to a member or relay. One side writes magic and a byte count, the other answers
+// with its clock; then the first writes up to this number of zeros, and the other answers with how many came. It
+// carries nothing of a session.
 const (
 	probeMagic  = "HEDP"
 	probeSize   = len(probeMagic) + 4

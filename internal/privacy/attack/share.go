@@ -24,10 +24,10 @@ func Bags(x graph.Features) bool {
 // mostShared is up to how many columns Share is for: it takes the eigenvalues of their correlations.
 const mostShared = 1024
 
-// Share returns, in words, what that many numbers of each node reveal of its row of x at most: the fraction of the
-// variance of the columns that a linear guess by them explains. No numbers, linear maps of the row or not, give a
-// linear guess more than the principal components do, so that the figure is an upper bound for any map that
-// the sites agree on.
+// Share returns, in words, how much `numbers` numbers of each node reveal of its row of x at most. It is the fraction
+// of the variance of the columns that a linear guess by them explains. No numbers, linear maps of the row or not, give
+// a linear guess more than the principal components do. So the figure is an upper bound for any map that the sites
+// agree on.
 func Share(x graph.Features, numbers int) string {
 	f, n := x.Cols(), float64(x.Rows())
 	if f > mostShared || n < leastTried {

@@ -36,9 +36,9 @@ type PrivateEdges struct {
 // leastBound is the length of a row, in steps of the grid, below which rounding takes much of it.
 const leastBound = 16
 
-// NewEdges returns the mechanism of a run that makes that many releases and keeps the guarantee g over all of them. The
-// noise is computed from secret. It must come from crypto/rand, serve one run and stay with its owner: anyone with it
-// can remove the noise.
+// NewEdges returns the mechanism of a run that makes `releases` releases and keeps the guarantee g over all of them.
+// The noise is computed from secret. It must come from crypto/rand, serve one run and stay with its owner: anyone with
+// it can remove the noise.
 func NewEdges(g Guarantee, releases int, secret [32]byte) (*PrivateEdges, error) {
 	if err := g.Validate(); err != nil {
 		return nil, err

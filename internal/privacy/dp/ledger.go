@@ -100,7 +100,7 @@ func (l Ledger) Spend(s train.Privacy, run string) error {
 	})
 }
 
-// Ran adds an entry for n runs that send rows, which have that many numbers of a node in all.
+// Ran adds an entry for n runs that send rows, with `numbers` numbers of a node in all.
 func (l Ledger) Ran(n int, numbers float64, run string) error {
 	return l.Spend(train.Privacy{Unit: runUnit, Releases: n, Numbers: numbers}, run)
 }

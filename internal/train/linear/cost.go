@@ -27,7 +27,7 @@ type Cost struct {
 	sent          int64 // bytes of the peer's part of the sums
 }
 
-// RidgeCost returns the cost of a closed form with d columns, c outputs and that many penalties.
+// RidgeCost returns the cost of a closed form with d columns, c outputs and `lambdas` penalties.
 func RidgeCost(d, c, lambdas int) Cost {
 	n, outputs := float64(d), float64(c)
 	cost := Cost{what: fmt.Sprintf("a closed form with %d columns, %d outputs and %d penalties", d, c, lambdas),

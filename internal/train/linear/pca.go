@@ -196,7 +196,7 @@ func (p products) work(q hmat.Dense) float64 {
 // chunkWork is how many multiplications are made between two looks at the context.
 const chunkWork = 1 << 31
 
-// inChunks calls do for consecutive ranges of n rows, which take that many multiplications together, until ctx ends.
+// inChunks calls do for consecutive ranges of n rows, which take `work` multiplications together, until ctx ends.
 func inChunks(ctx context.Context, n int, work float64, do func(lo, hi int)) error {
 	chunks := 1 + int(work/chunkWork)
 	size := max(1, (n+chunks-1)/chunks)

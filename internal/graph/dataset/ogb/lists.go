@@ -79,7 +79,7 @@ func (o *set) readSplit(name string) error {
 	return nil
 }
 
-// readFloats reads a table of numbers without names that has to have that many rows.
+// readFloats reads a table of numbers without names, which must have `rows` rows.
 func readFloats(path string, rows int) ([]float32, int, error) {
 	v, columns, err := readNumbers[float32](path, rows)
 	if err == nil && (columns > maxColumns || len(v) != rows*columns) {
@@ -89,8 +89,7 @@ func readFloats(path string, rows int) ([]float32, int, error) {
 	return v, columns, err
 }
 
-// readNumbers reads at most that many rows of numbers, separated by commas. An
-// empty cell is NaN.
+// readNumbers reads at most `most` rows of numbers, separated by commas. An empty cell is NaN.
 func readNumbers[T float32 | float64](path string, most int) (v []T, columns int, err error) {
 	l, err := table.OpenLines(path)
 	if err != nil {
