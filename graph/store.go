@@ -9,8 +9,8 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// How the types of this package lie in section files. Each writer has its reader below it, which
-// checks everything that Valid checks; the result shares the file's memory.
+// The section formats of this package's types. Each writer is followed by its reader, which checks everything that
+// Valid checks; the result shares the file's memory.
 
 // Sections returns the adjacency as sections adj/NUMBER/…: 0 is for all edges, 1 the stack of
 // relations.
@@ -190,12 +190,11 @@ func (g *Graph) Sections() []section.Section {
 // GraphKind is the kind of the section files that hold a whole graph.
 const GraphKind = "graph"
 
-// Digest returns the SHA-256 of a file of g.Sections(). Equal graphs have equal digests on every
-// machine.
+// Digest returns the SHA-256 of a file of g.Sections(). Equal graphs have equal digests on every machine.
 func (g *Graph) Digest() [32]byte {
 	h := sha256.New()
 	if err := section.Encode(h, GraphKind, g.Sections()); err != nil {
-		panic(err) // the names are ours, and a hash takes every byte: only a big-endian machine comes here
+		panic(err) // the names are valid, and a hash accepts every byte: this is a big-endian machine
 	}
 	return [32]byte(h.Sum(nil))
 }

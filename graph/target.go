@@ -2,7 +2,7 @@ package graph
 
 import "github.com/heddle-gnn/heddle/mat"
 
-// A TargetKind states what the targets of nodes are.
+// A TargetKind is the kind of the nodes' targets.
 type TargetKind uint8
 
 // The kinds, and the names of their tasks.
@@ -33,7 +33,7 @@ type Unit struct {
 	Deviation float64 `json:"deviation"` // above 0
 }
 
-// Restored returns rows of standardised numbers as what they stand for; without units rows itself.
+// Restored converts rows of standardised numbers to the units of the data; without units it returns rows.
 func Restored(rows mat.Dense, units []Unit) mat.Dense {
 	if units == nil {
 		return rows

@@ -7,10 +7,9 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// Types are the types of the nodes of a graph, T of them. Each type's features are columns of their
-// own among the columns of Features: a node's row is zero in the columns of other types, which a sparse
-// row does not store, and a linear layer over all columns is a projection for each type. The zero
-// value is a graph whose nodes are all of one type.
+// Types are the types of the nodes of a graph, T of them. Each type's features have their own columns among the columns
+// of Features: a node's row is zero in the columns of other types, which a sparse row does not store. A linear layer
+// over all columns is then a projection for each type. The zero value is a graph whose nodes all have one type.
 type Types struct {
 	Names []string // [T]
 	Of    []uint8  // [N] type of each node

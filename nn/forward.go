@@ -24,21 +24,21 @@ import (
 // After an error it is left as it is; the tape is then reset.
 type Forward struct {
 	l    *Layer
-	h, y mat.Dense // the layer's rows, and what the convolution puts out
+	h, y mat.Dense // the layer's rows, and the convolution's output
 	in   Input
 	t    *tape.Tape
 	from tape.Mark
 
 	route      route
-	sum        mat.Dense // what the convolution's Post takes
-	z, first   mat.Dense // what the next hop aggregates, and what propagation restarts from
-	own        mat.Dense // the destinations' rows that Dst makes
+	sum        mat.Dense // input of the convolution's Post
+	z, first   mat.Dense // input of the next hop, and the rows that propagation restarts from
+	own        mat.Dense // Dst's output, the destinations' rows
 	room       [2]mat.Dense
 	at         tape.Mark
-	end        tape.Mark // of the memory of the rows after dropout
+	end        tape.Mark // end of the memory of the rows after dropout
 	hop        aggregate.Hop
 	done, hops int
-	relu       bool // ReLU is applied where the neighbour term is added, the last there is
+	relu       bool // ReLU is applied while the neighbour term is added, which is the last term
 }
 
 // Begin computes the rows that the first hop aggregates. The arguments are Layer.Forward's.
@@ -61,8 +61,9 @@ func (f *Forward) Begin(l *Layer, h mat.Dense, in Input, t *tape.Tape) {
 	f.beginConv()
 }
 
-// Place returns where Backward may write the gradient of X: over the rows after dropout, which nobody reads afterwards.
-// What t has handed out since end is then unused. It is empty if there are none, or they are still read.
+// Place returns where Backward may write the gradient of X: over the rows after dropout, which are not read any more.
+// The memory that t has given out since end is then unused. It is empty if there are no such rows, or they are still
+// read.
 func (f *Forward) Place() (dx mat.Dense, end tape.Mark) {
 	if l := f.l; l.readsX(f.in.G) && l.Spec.Dropout > 0 && l.takesOver() && f.t.Training() {
 		return f.in.X.Dense, f.end
@@ -125,8 +126,8 @@ func (f *Forward) beginConv() {
 	f.hops = c.hops(g)
 }
 
-// Hop ends the hop before, if there is one, and returns the next one. It returns nil if there is
-// none, and the convolution is complete.
+// Hop ends the last hop, if there is one, and returns the next one. It returns nil if there is none; the convolution is
+// then complete.
 func (f *Forward) Hop() *aggregate.Hop {
 	if f.done > 0 {
 		f.hop.End()
@@ -146,7 +147,7 @@ func (f *Forward) Hop() *aggregate.Hop {
 	return &f.hop
 }
 
-// into returns where a hop writes its aggregate, and whether it is added to what is there.
+// into returns where a hop writes its aggregate, and whether it adds to the values there.
 func (f *Forward) into(last bool) (h mat.Dense, add bool) {
 	c, t := &f.l.Conv, f.t
 	switch {
@@ -156,13 +157,13 @@ func (f *Forward) into(last bool) (h mat.Dense, add bool) {
 		return f.sum, false
 	case f.route == projectFirst && last:
 		return f.sum, c.Self != nil
-	case last && c.Nbr == nil && c.Self == nil: // nothing is to be done with the last aggregate
+	case last && c.Nbr == nil && c.Self == nil: // the last aggregate is the output
 		return f.sum, false
 	}
 	return t.Raw(c.dsts(f.in.G), aggWidth(c.Agg, f.z.Cols)), false
 }
 
-// endConv computes what follows the last hop.
+// endConv computes the terms after the last hop.
 func (f *Forward) endConv() {
 	c, t := &f.l.Conv, f.t
 	switch f.route {
@@ -186,9 +187,8 @@ func (f *Forward) endConv() {
 	}
 }
 
-// Statistics returns, after the last hop, what worker rank contributes to the statistics of a
-// BatchNorm. The caller replaces these numbers by their sums over all workers. It is nil if there
-// are none.
+// Statistics returns, after the last hop, worker rank's contribution to the statistics of a BatchNorm. The caller
+// replaces these numbers by their sums over all workers. It is nil if there are none.
 func (f *Forward) Statistics(rank, workers int) []float32 {
 	if f.l.batch == nil || workers == 1 || !f.t.Training() {
 		return nil
@@ -196,7 +196,7 @@ func (f *Forward) Statistics(rank, workers int) []float32 {
 	return f.l.batch.Contribution(rank, workers)
 }
 
-// End computes the layer's rows from what the convolution has put out.
+// End computes the layer's rows from the convolution's output.
 func (f *Forward) End() {
 	l, h, y, t := f.l, f.h, f.y, f.t
 	if l.Norm != nil {

@@ -12,20 +12,20 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Layer is h = x + Act(Norm(Conv(x))), x after dropout and only if the layer is residual. Its
-// head, which makes logits of h, is applied by the caller: some trainers throw it away.
+// Layer is h = x + Act(Norm(Conv(x))), with x after dropout and only if the layer is residual. The caller applies its
+// head, which computes logits from h: some trainers drop it.
 type Layer struct {
 	Spec     LayerSpec
 	Name     string
-	Edges    graph.Norm // how the caller must weigh the edges that it gives
+	Edges    graph.Norm // how the caller must weigh the edges
 	Conv     Conv
 	Norm     normalisation    // nil = none
 	Act      *tape.Activation // nil = none
-	Residual *tape.Linear     // of a residual layer whose widths differ, else nil
+	Residual *tape.Linear     // for a residual layer whose widths differ, else nil
 	Head     tape.Operator    // nil = none
 
-	agg          aggregate.Aggregator // Conv's as it was built
-	batch        *BatchNorm           // Norm, where that is one
+	agg          aggregate.Aggregator // Conv.Agg as it was built
+	batch        *BatchNorm           // Norm, if it is a BatchNorm
 	dropX, dropZ tape.Dropout
 }
 
@@ -94,7 +94,8 @@ func (l *Layer) faults(c Convolution) error {
 	return nil
 }
 
-// Registered returns an error if a layer is not what the table makes of its spec: no file can describe it.
+// Registered returns an error if a layer differs from the one that the table makes for its spec: no file can describe
+// it.
 func (m *Model) Registered() error {
 	for _, l := range m.Layers {
 		c := l.Spec.convolution()
@@ -146,16 +147,15 @@ func (l *Layer) Settle() {
 	}
 }
 
-// Frozen reports whether the aggregate of a constant input is constant, so that it can be computed
-// once and given as Input.Z.
+// Frozen reports whether the aggregate of a constant input is constant, so that it can be computed once and passed as
+// Input.Z.
 func (l *Layer) Frozen() bool { return l.Conv.frozen() }
 
-// Sums reports whether the layer's aggregate is Σ_j w_ij z_j, so that sums of other workers' rows
-// may stand for these.
+// Sums reports whether the layer's aggregate is Σ_j w_ij z_j, so that other workers may send sums instead of rows.
 func (l *Layer) Sums() bool { return l.Conv.Agg != nil && l.Conv.Agg.Properties().Sum }
 
-// SentWidth returns how many values of a row other workers read: of the input, or of what the layer
-// makes of it first.
+// SentWidth returns the number of values in a row that other workers read: of the input, or of the layer's projection
+// of it.
 func (l *Layer) SentWidth() int {
 	switch c := &l.Conv; {
 	case c.Pre != nil:
@@ -190,8 +190,8 @@ func (l *Layer) OutputBias() []float32 {
 	return b.Value.Row(0)
 }
 
-// Reads returns the rows that the maps of a frozen layer read, given the aggregate: the own row and the aggregate, as
-// far as they are read, side by side.
+// Reads returns the inputs of a frozen layer's maps, given the aggregate: the own row and the aggregate side by side,
+// as far as they are read.
 func (l *Layer) Reads(in Input) mat.Dense {
 	var block []graph.Features
 	if l.Conv.Agg == nil || l.Conv.Self != nil || l.Spec.Residual {
@@ -207,10 +207,9 @@ func (l *Layer) Reads(in Input) mat.Dense {
 	return x.Dense
 }
 
-// Forward writes the layer's rows h, R×Spec.Out: R is the block's destinations, or the rows of X
-// if in.G is nil. The head is not applied. In training h and in must stay as they are until
-// Backward, except if X or h can be made again (Again): X's memory, given in.Again, may be h's as
-// well, and others' later. A wrong shape panics.
+// Forward writes the layer's rows h, R×Spec.Out. R is the number of the block's destinations, or of the rows of X if
+// in.G is nil. The head is not applied. In training h and in must not change until Backward, unless X or h can be
+// recomputed (Again): X's memory, given in.Again, may then be h's, and later another layer's. A wrong shape panics.
 func (l *Layer) Forward(h mat.Dense, in Input, t *tape.Tape) {
 	var f Forward
 	f.Begin(l, h, in, t)
@@ -220,9 +219,9 @@ func (l *Layer) Forward(h mat.Dense, in Input, t *tape.Tape) {
 	f.End()
 }
 
-// Backward takes what Forward kept, adds to the parameters' gradients and, unless dx is empty,
-// writes to dx the gradient of the rows of X. Z is a constant. dh is used up. Given in.Again, X is made again
-// if that is needed, and dx, unless it is empty, must be X: its gradient takes its place.
+// Backward pops what Forward kept, adds to the parameters' gradients and, unless dx is empty, writes the gradient of
+// the rows of X to dx. Z is a constant. dh is overwritten. Given in.Again, X is recomputed if needed, and dx, unless it
+// is empty, must be X: the gradient overwrites it.
 func (l *Layer) Backward(dx, dh mat.Dense, t *tape.Tape) {
 	var b Backward
 	b.Begin(l, dx, dh, t)
@@ -232,7 +231,7 @@ func (l *Layer) Backward(dx, dh mat.Dense, t *tape.Tape) {
 	b.End()
 }
 
-// residualGrad adds to dx what reached h past the convolution.
+// residualGrad adds the gradient of the residual connection to dx.
 func (l *Layer) residualGrad(dx, dh mat.Dense, t *tape.Tape) {
 	var own mat.Dense
 	if !dx.Empty() {
@@ -245,12 +244,12 @@ func (l *Layer) residualGrad(dx, dh mat.Dense, t *tape.Tape) {
 	}
 }
 
-// readsX reports whether the layer reads X: given the aggregate alone, GCN and GIN do not.
+// readsX reports whether the layer reads X: given only the aggregate, GCN and GIN do not.
 func (l *Layer) readsX(g *graph.CSR) bool {
 	return g != nil || l.Conv.Self != nil || l.Spec.Residual
 }
 
-// check panics where Forward's arguments do not fit one another: the caller's bug.
+// check panics if Forward's arguments do not fit one another: the caller's bug.
 func (l *Layer) check(h mat.Dense, in Input) {
 	rows := in.X.Rows()
 	switch {

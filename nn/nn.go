@@ -12,17 +12,16 @@ import (
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
-// Input is what a layer computes on: either a block G with the rows X of its sources (destinations
-// first), or, if the aggregate is computed once, no G but the destinations' rows X and their
-// aggregate Z.
+// Input is the input of a layer: a block G with the rows X of its sources (destinations first) or, if the aggregate is
+// computed once, no G but the destinations' rows X and their aggregate Z.
 type Input struct {
-	G      *graph.CSR // of a layer of R relations, R·D rows for D destinations (graph.Relations)
-	Remote bool       // other workers have more of the sources: blocks that aggregate.Hop.Add takes in
-	EdgeX  mat.Dense  // rows of the edges' columns, which G and the remote blocks number (graph.CSR.Edge)
+	G      *graph.CSR // for a layer of R relations, R·D rows for D destinations (graph.Relations)
+	Remote bool       // other workers have more of the sources: blocks for aggregate.Hop.Add
+	EdgeX  mat.Dense  // rows of the edges' columns, which G and the remote blocks index (graph.CSR.Edge)
 	X      graph.Features
 	Z      graph.Features
-	Nodes  []int64 // [rows of X] global node IDs: keys of dropout
-	Again  Again   // how X can be made again, if others may use its memory
+	Nodes  []int64 // [rows of X] global node IDs, which key dropout
+	Again  Again   // how to recompute X, if its memory may be reused
 }
 
 // Spec describes a model completely: New(Spec) and the parameters make it again.
@@ -37,22 +36,22 @@ type Spec struct {
 	Units   []graph.Unit `json:"units,omitempty"`
 	Encoder EncoderSpec  `json:"encoder"`
 	Layers  []LayerSpec  `json:"layers"`
-	// LayerOutput is what a layer hands on, Hidden or Logits.
+	// LayerOutput is the output of a layer, Hidden or Logits.
 	LayerOutput string `json:"carry"`
 	// Closed describes a model that is solved in closed form and has no layers (nil = it has layers).
 	Closed *closed.Layout `json:"closed,omitempty"`
-	// CorrectSmooth is what becomes of the logits of the trained model (nil = they stay).
+	// CorrectSmooth postprocesses the logits of the trained model (nil = none).
 	CorrectSmooth *CorrectSmooth `json:"correct_smooth,omitempty"`
-	// SiteShares is what each site does to the logits by the shares that the classes have there (nil = nothing).
+	// SiteShares moves each site's logits to the shares of the classes there (nil = it does not).
 	SiteShares *eval.Shares `json:"site_shares,omitempty"`
-	// Decoder is what makes scores of links from the rows of two nodes (nil = nodes have classes or numbers).
+	// Decoder computes scores of links from the rows of two nodes (nil = nodes have classes or numbers).
 	Decoder *DecoderSpec `json:"decoder,omitempty"`
 }
 
-// What Spec.LayerOutput may be, as model files call it.
+// The values of Spec.LayerOutput, as in model files.
 const (
 	Hidden = "hidden" // a layer's rows
-	Logits = "scores" // what its head makes of them
+	Logits = "scores" // the output of the layer's head
 )
 
 // EncoderSpec describes stage 0, which sees a node's own features and no edge. Kind is one of
@@ -75,7 +74,8 @@ type EncoderSpec struct {
 	Hidden  int     `json:"hidden,omitempty"`
 	Dropout float32 `json:"dropout,omitempty"` // mlp: of the input and of the hidden rows
 
-	// pca: C columns behind the components, the logits of a closed form of this layout (nil = none). Out counts them.
+	// pca: C columns after the components, the logits of a closed form with this layout (nil = none). Out includes
+	// them.
 	Classes *closed.Layout `json:"classes,omitempty"`
 }
 
@@ -84,7 +84,7 @@ type EncoderSpec struct {
 type LayerSpec struct {
 	Conv string `json:"conv"` // the name of a Convolution
 	In   int    `json:"in"`
-	Out  int    `json:"out"` // width after the convolution, of all concatenated heads
+	Out  int    `json:"out"` // width after the convolution, with all concatenated heads
 	// ≥ 1; > 1 if the convolution has hops; sign: the encoder's
 	Hops int `json:"hops"`
 	// restart probability, (0, 1], if the convolution restarts

@@ -6,31 +6,28 @@ import (
 	"github.com/heddle-gnn/heddle/nn/tape"
 )
 
-// The memory of a step limits the size of a graph. So a gradient overwrites what nobody reads any
-// more, and what is cheap is computed again. For a layer h = Act(Norm(y)) training keeps y, not h,
-// and the gradient uses y's memory in the end. For attention it does not keep y either, but the
-// aggregate, which is y without its bias.
+// The memory of a step limits the size of a graph. So a gradient overwrites values that are not read any more, and
+// cheap values are computed again. For a layer h = Act(Norm(y)) training keeps y, not h, and the gradient finally uses
+// y's memory. For attention it does not keep y either, but the aggregate, which is y without its bias.
 
-// overLen is how many values are worked on at a time where a gradient takes the place of what it is
-// computed from.
+// overLen is how many values are processed at a time if a gradient overwrites its own inputs.
 const overLen = 1 << 16
 
-// Again is how a layer's rows can be made again from what its Forward kept. The zero value: they
-// cannot.
+// Again describes how to recompute a layer's rows from what its Forward kept (zero value = impossible).
 type Again struct {
 	layer *Layer
-	at    int // of the norm's entry on the tape
+	at    int // index of the norm's entry on the tape
 }
 
 // Possible reports whether the rows can be made again.
 func (a Again) Possible() bool { return a.layer != nil }
 
-// sums reports whether what the norm took in is made again, of what the aggregator keeps.
+// sums reports whether the norm's input is recomputed from the aggregate.
 func (l *Layer) sums() bool {
 	return l.Norm != nil && l.batch == nil && !l.Spec.Residual && l.Conv.keepsSum()
 }
 
-// took writes to y rows lo, lo+1, … of what the norm took in.
+// took writes rows lo, lo+1, … of the norm's input to y.
 func (l *Layer) took(y mat.Dense, e *tape.Entry, lo int) {
 	if e.State == nil {
 		y.CopyFrom(e.X.RowRange(lo, lo+y.Rows))
@@ -40,13 +37,12 @@ func (l *Layer) took(y mat.Dense, e *tape.Entry, lo int) {
 	tape.AddBias(y, l.Conv.Bias, false)
 }
 
-// Remakes reports whether the rows that Forward puts out in training can be made again.
+// Remakes reports whether Forward's output in training can be recomputed.
 func (l *Layer) Remakes() bool {
 	return l.Norm != nil && !l.Spec.Residual
 }
 
-// Again returns how the rows of the last Forward on t can be made again until t is reset or their
-// Backward has begun.
+// Again returns how to recompute the rows of the last Forward on t, until t is reset or their Backward has begun.
 func (l *Layer) Again(t *tape.Tape) Again {
 	if !l.Remakes() || !t.Training() {
 		return Again{}
@@ -67,7 +63,7 @@ func againOf(e tape.Entry) Again {
 // rows writes the rows to h.
 func (a Again) rows(h mat.Dense, t *tape.Tape) { a.layer.tail(h, t.Entry(a.at), 0) }
 
-// tail writes to h rows lo, lo+1, … of Act(Norm(y)); e is what the norm kept of y.
+// tail writes rows lo, lo+1, … of Act(Norm(y)) to h; e is the norm's entry for y.
 func (l *Layer) tail(h mat.Dense, e *tape.Entry, lo int) {
 	y := e.X.RowRange(lo, lo+h.Rows)
 	if e.State != nil {
@@ -84,7 +80,7 @@ func (l *Layer) tail(h mat.Dense, e *tape.Entry, lo int) {
 	}
 }
 
-// takesOver reports whether the gradient of the rows that the layer reads can take their place.
+// takesOver reports whether the gradient of the layer's input can overwrite it.
 func (l *Layer) takesOver() bool { return !l.Spec.Residual && l.Conv.fitsOver() }
 
 // actGrad turns dh, the gradient of the activation's output, into the gradient of its input.
@@ -102,8 +98,7 @@ func (l *Layer) actGrad(dh mat.Dense, t *tape.Tape) {
 	})
 }
 
-// normGrad returns the gradient of the norm's input. The norm kept e of the input, and the gradient
-// replaces it, or dh.
+// normGrad returns the gradient of the norm's input. It overwrites the input in e, or dh.
 func (l *Layer) normGrad(e *tape.Entry, dh mat.Dense, t *tape.Tape) mat.Dense {
 	place := e.X
 	if e.State != nil {

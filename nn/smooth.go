@@ -9,11 +9,10 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// CorrectSmooth is what follows a trained model that leaves out the graph, or part of it (Huang,
-// He, Singh, Lim and Benson, ICLR 2021, §2): the errors that it makes at training nodes are spread
-// along edges and taken off everywhere, scaled to their mean size ("autoscale"); then the logits
-// are spread, with the training nodes' labels instead of theirs. Both spread by Z ← (1−α)·Z⁽⁰⁾ +
-// α·S·Z, S = D^(−1/2)·A·D^(−1/2) (graph.Symmetric). It reads training labels and no others.
+// CorrectSmooth postprocesses a trained model that ignores the graph, or part of it (Huang, He, Singh, Lim and Benson,
+// ICLR 2021, §2). First the model's errors at training nodes are spread along edges and subtracted everywhere, scaled
+// to their mean size ("autoscale"). Then the logits are spread, with labels at training nodes. Both spread by Z ←
+// (1−α)·Z⁽⁰⁾ + α·S·Z, S = D^(−1/2)·A·D^(−1/2) (graph.Symmetric). It reads only training labels.
 type CorrectSmooth struct {
 	Steps   int     `json:"steps"`   // of each of the two, ≥ 1
 	Correct float32 `json:"correct"` // α of errors, [0, 1)
@@ -38,10 +37,10 @@ func (c CorrectSmooth) Validate() error {
 	return errors.Join(all...)
 }
 
-// Spread is what CorrectSmooth needs of a graph if others have parts of it.
+// Spread gives CorrectSmooth access to a graph, whose parts may be at several sites.
 type Spread struct {
-	Hop func(x mat.Dense) (mat.Dense, error) // S·x of the nodes whose rows x are
-	Sum func(x []float64) error              // makes of x its sum over all sites that have a part
+	Hop func(x mat.Dense) (mat.Dense, error) // returns S·x for the nodes with rows x
+	Sum func(x []float64) error              // replaces x by its sum over all sites with a part
 }
 
 // Apply returns new logits of the nodes whose logits are given, logarithms of shares; class is
@@ -99,7 +98,7 @@ func (c CorrectSmooth) Apply(logits mat.Dense, class []int32, s Spread) (mat.Den
 
 const maxSmoothSteps = 1000
 
-// mostErrorScale is how much an error that has come from far is enlarged at most.
+// mostErrorScale bounds the scaling of an error from far away.
 const mostErrorScale = 1000
 
 // leastShare bounds the logarithms of shares.
@@ -140,7 +139,7 @@ func logitShares(logits mat.Dense) mat.Dense {
 	return p
 }
 
-// logShares makes of each value the logarithm of its share.
+// logShares replaces each value by the logarithm of its share.
 func logShares(row []float32) {
 	var sum float64
 	for _, v := range row {
@@ -151,7 +150,7 @@ func logShares(row []float32) {
 	}
 }
 
-// restart makes (1−α)·z + α·first of z: a step of propagation with restart probability α.
+// restart replaces z by (1−α)·z + α·first: a step of propagation with restart probability α.
 func restart(z, first mat.Dense, alpha float32) {
 	for i := range z.Rows {
 		kernels.Scale(1-alpha, z.Row(i))

@@ -166,6 +166,7 @@ func Splits(path string) (int, error) {
 	return n, nil
 }
 
+// readMeta reads a meta.json, or returns the zero meta if there is no such file.
 func readMeta(path string) (meta, error) {
 	var m meta
 	text, err := os.ReadFile(path)
@@ -178,6 +179,7 @@ func readMeta(path string) (meta, error) {
 	return parseMeta(path, text)
 }
 
+// parseMeta reads the text of a meta.json; path is for its errors.
 func parseMeta(path string, text []byte) (m meta, err error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return m, fmt.Errorf("%s: %w", path, err)
@@ -334,6 +336,7 @@ func (a arrays) split(l graph.Labels, n, s int, unknown bool) ([]graph.Split, er
 	return out, nil
 }
 
+// features reads the features of n nodes, dense or sparse.
 func (a arrays) features(n int) (graph.Features, error) {
 	switch {
 	case a.Has("x") && a.Has("x_indptr"):
@@ -353,6 +356,7 @@ func (a arrays) features(n int) (graph.Features, error) {
 	return graph.Features{}, nil
 }
 
+// sparse reads sparse features of n nodes, and checks pointers, columns and values.
 func (a arrays) sparse(n int) (*mat.Sparse, error) {
 	dims, _, err := npy.Read[int64](a.Archive, "x_shape", 2)
 	if err != nil {

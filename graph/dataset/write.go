@@ -99,6 +99,7 @@ func writeFile(stopped func() error, path string, fill func(io.Writer) error) (e
 	return f.Sync()
 }
 
+// writeMeta writes meta.json; oneWay is true for a directed graph.
 func writeMeta(w io.Writer, g *graph.Graph, oneWay bool) error {
 	n := g.N()
 	m := meta{Types: g.Types.Names, Directed: oneWay, Name: g.Name, Nodes: &n, Classes: &g.Labels.Classes,
@@ -111,6 +112,7 @@ func writeMeta(w io.Writer, g *graph.Graph, oneWay bool) error {
 	return err
 }
 
+// writeArrays writes graph.npz in the layout of the package comment.
 func writeArrays(w io.Writer, g *graph.Graph, oneWay bool) error {
 	z := zip.NewWriter(w)
 	n := g.N()
@@ -270,6 +272,7 @@ func listed(g *graph.Graph, oneWay bool) (*entries, error) {
 	return l, err
 }
 
+// sameEdges reports whether two adjacencies have the same edges, weights and rows of columns.
 func sameEdges(a, b *graph.CSR) bool {
 	return slices.Equal(a.RowPtr, b.RowPtr) && slices.Equal(a.Col, b.Col) && slices.Equal(a.Weight, b.Weight) &&
 		slices.Equal(a.Edge, b.Edge)

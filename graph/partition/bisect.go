@@ -125,6 +125,7 @@ type halves struct {
 	path   []int32 // moved nodes, for undo
 }
 
+// newHalves returns a ledger with all nodes of l in part 0.
 func newHalves(l *level, c *caps) *halves {
 	n := l.n()
 	h := &halves{ledger: newLedger(l, c, make([]int32, n)), degree: make([]int32, n), gain: make([]int32, n),

@@ -131,6 +131,7 @@ type labels struct {
 	nodes  []float64 // [N] number of nodes in each cluster
 }
 
+// newLabels returns one cluster for each node.
 func newLabels(l *level, c *caps, limit []int64) *labels {
 	size := l.n()
 	s := &labels{l: l, c: c, limit: limit, label: make([]int32, size), weight: append([]int64(nil), c.weight...),

@@ -7,6 +7,7 @@ type heap struct {
 	at   []int32 // [n] index in node, or −1
 }
 
+// reset empties the queue for nodes [0, n).
 func (h *heap) reset(n int) {
 	h.node = h.node[:0]
 	if len(h.at) != n {

@@ -13,6 +13,7 @@ type ledger struct {
 	owner []int32
 }
 
+// newLedger returns the ledger of an assignment, with the parts' weights counted.
 func newLedger(l *level, c *caps, owner []int32) *ledger {
 	b := &ledger{l, holding{&c.limits, make([]int64, len(c.most))}, c, owner}
 	b.count()

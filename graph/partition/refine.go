@@ -11,6 +11,7 @@ type refiner struct {
 	queue heap
 }
 
+// newRefiner returns a refiner with the edges of every node counted by part.
 func newRefiner(b *ledger) *refiner {
 	n, parts := b.n(), int64(len(b.caps.share))
 	r := &refiner{ledger: b, start: make([]int64, n+1), count: make([]int32, n)}

@@ -6,20 +6,19 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// leastCover returns a least set of sources and destinations that has an end of every edge of adj.
-// What part p sends to part q of a linear aggregator is either the row of a source or the partial
-// sum of a destination over p's sources: adj being the edges from p into q, this is the least that
-// carries all (König 1931, by the matching of Hopcroft and Karp, SICOMP 1973). Of more than 2²⁴
-// edges it is at most twice that, in one pass (Gavril 1974; in Garey and Johnson 1979, §6.1). Both
-// lists ascend.
+// leastCover returns a least set of sources and destinations that has an end of every edge of adj. For a linear
+// aggregator, part p sends part q either the row of a source or the partial sum of a destination over p's sources. If
+// adj has the edges from p into q, this is the least number of rows and sums (König 1931, by the matching of Hopcroft
+// and Karp, SICOMP 1973). For more than 2²⁴ edges it is at most twice that, in one pass (Gavril 1974; in Garey and
+// Johnson 1979, §6.1). Both lists ascend.
 func leastCover(adj *graph.CSR) (rows, sums []int32) { return cover(adj, 1<<24) }
 
-// cover is exact up to that many edges.
+// cover is exact for up to `exact` edges.
 func cover(adj *graph.CSR, exact int) (rows, sums []int32) {
 	m := matching{adj: adj, dst: slices.Repeat([]int32{-1}, adj.NumSrc), src: slices.Repeat([]int32{-1}, adj.NumDst),
 		depth: make([]int32, adj.NumDst), next: make([]int64, adj.NumDst)}
 	pairs := 0
-	for i := range int32(adj.NumDst) { // most of it, by the first that is free
+	for i := range int32(adj.NumDst) { // most of the matching: each destination takes its first free source
 		col, _ := adj.Row(int(i))
 		for _, j := range col {
 			if m.dst[j] < 0 {
@@ -72,12 +71,12 @@ func cover(adj *graph.CSR, exact int) (rows, sums []int32) {
 	return rows, sums
 }
 
-// matching is one of destinations and sources: src[i] = j and dst[j] = i, or −1.
+// matching matches destinations and sources: src[i] = j and dst[j] = i, or −1.
 type matching struct {
 	adj      *graph.CSR
 	src, dst []int32
-	depth    []int32 // of destination i in the layers from unmatched ones; −1: not reached
-	next     []int64 // edge of i to try
+	depth    []int32 // depth of destination i in the layers from unmatched ones (−1 = not reached)
+	next     []int64 // next edge of i to try
 	queue    []int32
 }
 
@@ -105,8 +104,8 @@ func (m *matching) layer() (found bool) {
 	return found
 }
 
-// augment matches destination i along a path through ever deeper layers, if there is one. The path
-// is kept in queue, not on the stack: it may be as long as the graph.
+// augment matches destination i along a path through deeper and deeper layers, if there is one. The path is kept in
+// queue, not on the stack: it may be as long as the graph.
 func (m *matching) augment(i int32) {
 	path := append(m.queue[:0], i)
 	for len(path) > 0 {
@@ -136,8 +135,8 @@ func (m *matching) augment(i int32) {
 	m.queue = path
 }
 
-// From returns the edges of adj, which has the shard's destinations and sources, that come from
-// part p: source j is p's j-th halo row.
+// From returns the edges of adj from part p; adj has the shard's destinations and sources. Source j is p's j-th halo
+// row.
 func (s *Shard) From(adj *graph.CSR, p int) *graph.CSR {
 	lo, hi := int32(s.HaloPtr[p]), int32(s.HaloPtr[p+1])
 	out := &graph.CSR{NumDst: adj.NumDst, NumSrc: int(hi - lo), RowPtr: make([]int64, adj.NumDst+1)}

@@ -11,17 +11,16 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Cover is what one peer sends another of the rows of a layer that sums them: the rows of some
-// sources, and for some destinations the sum over their other sources. So every edge is in a row or
-// in a sum, and none in both.
+// Cover is what one peer sends another for a layer that sums rows: the rows of some sources and, for some destinations,
+// the sum over their other sources. So every edge is in exactly one row or sum.
 type Cover struct {
 	Rows []int32   // sources whose rows are sent, ascending
-	Dst  []int32   // destinations of the sums, ascending; only who receives them knows
+	Dst  []int32   // destinations of the sums, ascending; only the receiver knows them
 	Sums graph.CSR // len(Dst) × sources: the terms of each sum
 }
 
-// NewCover returns the least cover of adj, the edges from one peer's nodes into another's; where
-// sums save nothing, the rows of all sources that have an edge.
+// NewCover returns the least cover of adj, the edges from one peer's nodes into another's. If sums save nothing, it has
+// the rows of all sources that have an edge.
 func NewCover(adj *graph.CSR) *Cover {
 	rows, sums := leastCover(adj)
 	read := make([]bool, adj.NumSrc)
@@ -56,7 +55,7 @@ func NewCover(adj *graph.CSR) *Cover {
 			}
 		}
 		if n := int64(len(c.Sums.Col)); n == c.Sums.RowPtr[c.Sums.NumDst] {
-			continue // of a cover that is not least
+			continue // the cover is not the least one
 		}
 		c.Dst = append(c.Dst, i)
 		c.Sums.NumDst++
@@ -65,12 +64,11 @@ func NewCover(adj *graph.CSR) *Cover {
 	return c
 }
 
-// Len returns how many messages, each as wide as a row, the cover takes.
+// Len returns how many messages the cover takes, each as wide as a row.
 func (c *Cover) Len() int { return len(c.Rows) + c.Sums.NumDst }
 
-// Append appends the cover to b as the sender of the rows needs it: uvarints, namely the number of
-// rows and of sums, the rows, and of each sum the number of its terms and the terms, lists as gaps;
-// then the weights, if there are any.
+// Append appends the cover to b in the sender's format. It is uvarints: the number of rows and of sums, the rows, and
+// for each sum the number of its terms and the terms. Lists are written as gaps. Weights follow, if there are any.
 func (c *Cover) Append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(len(c.Rows)))
 	b = binary.AppendUvarint(b, uint64(c.Sums.NumDst))
@@ -85,8 +83,8 @@ func (c *Cover) Append(b []byte) []byte {
 	return b
 }
 
-// parseCover reads what Append wrote of a cover over that many sources. b is a peer's: nothing in it
-// is believed.
+// parseCover reads what Append wrote for a cover over that many sources. b comes from a peer, so everything in it is
+// checked.
 func parseCover(b []byte, sources int, weighted bool) (*Cover, error) {
 	r := coverReader{b: b, sources: sources}
 	rows, sums := r.uvarint(), r.uvarint()
@@ -114,7 +112,7 @@ func parseCover(b []byte, sources int, weighted bool) (*Cover, error) {
 	return c, r.err
 }
 
-// coverReader reads numbers until the first that is not there.
+// coverReader reads numbers until the first one that is missing.
 type coverReader struct {
 	b       []byte
 	sources int
@@ -161,8 +159,8 @@ func (r *coverReader) weights(n int) []float32 {
 	return w
 }
 
-// Weigh returns the terms of the sums over that many nodes of the sender's: source j is node[j], and
-// its terms are multiplied by f[node[j]] (nil = 1).
+// Weigh returns the terms of the sums over that many of the sender's nodes: source j is node[j], and its terms are
+// multiplied by f[node[j]] (nil = 1).
 func (c *Cover) Weigh(f []float64, node []int32, nodes int) *graph.CSR {
 	out := &graph.CSR{NumDst: c.Sums.NumDst, NumSrc: nodes, RowPtr: c.Sums.RowPtr, Col: make([]int32, len(c.Sums.Col)),
 		Weight: c.Sums.Weight}
@@ -216,7 +214,7 @@ func Agree(want []*Cover, rows []int, weighted bool,
 	return give, nil
 }
 
-// maxCover bounds the bytes of a cover on its way: a larger one is not asked for.
+// maxCover bounds the bytes of a cover in a message: a larger one is not requested.
 const maxCover = 1 << 28
 
 // Place assigns sources, from base on, to what a peer sends under the cover: those among its

@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Cut returns the shards of g, one a part, in which part owner[i] owns node i. A part may own
-// nothing. Adjacency, features and labels are copied. It refuses a graph that is not valid, less
-// than one part or more than nodes, and owners out of range.
+// Cut returns the shards of g, one for each part; part owner[i] owns node i. A part may own nothing. Adjacency,
+// features and labels are copied. It refuses an invalid graph, less than one part or more parts than nodes, and owners
+// out of range.
 func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 	if err := CheckParts(g.N(), parts); err != nil {
 		return nil, err
@@ -24,7 +24,7 @@ func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 		return nil, fmt.Errorf("%d owners for %d nodes", len(owner), g.N())
 	}
 	owned := make([][]int32, parts)
-	local := make([]int32, g.N()) // node's place among its owner's
+	local := make([]int32, g.N()) // index of each node among its owner's nodes
 	for i, p := range owner {
 		if p < 0 || int(p) >= parts {
 			return nil, fmt.Errorf("owner of node %d is %d, out of [0, %d)", i, p, parts)
@@ -52,7 +52,7 @@ func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 	return shards, nil
 }
 
-// CheckParts refuses a number of parts that n nodes cannot be dealt to.
+// CheckParts refuses a number of parts that n nodes cannot be divided into.
 func CheckParts(n, parts int) error {
 	if parts < 1 || parts > n {
 		return fmt.Errorf("parts must be 1 to %d, as many as nodes (got %d)", n, parts)
@@ -72,16 +72,16 @@ func CheckSites(site []int32, names []string) error {
 	return nil
 }
 
-// cutter has what the shards of one graph have in common.
+// cutter has the common data of the shards of one graph.
 type cutter struct {
 	g            *graph.Graph
 	owner, local []int32
 	owned        [][]int32
-	to           []int32 // [N] source in the shard at hand; −1 between shards
+	to           []int32 // [N] source in the current shard (−1 between shards)
 	print        [32]byte
 }
 
-// shard returns part p except Boundary's rows.
+// shard returns part p without its Boundary.
 func (c *cutter) shard(p int) *Shard {
 	parts, own := len(c.owned), c.owned[p]
 	halo := make([][]int32, parts)
@@ -128,7 +128,7 @@ func (s *Shard) tables() *graph.Graph {
 		Labels: s.Labels, Split: s.Split, IDs: s.IDs, Encoding: s.Encoding}
 }
 
-// setTables makes the tables of the own nodes those of g.
+// setTables replaces the tables of the own nodes by g's.
 func (s *Shard) setTables(g *graph.Graph) {
 	s.Types, s.Labels, s.Split, s.IDs = g.Types, g.Labels, g.Split, g.IDs
 	if g.X.Cols() > 0 {
@@ -136,7 +136,7 @@ func (s *Shard) setTables(g *graph.Graph) {
 	}
 }
 
-// edges gives s the rows that its edges have in x, the whole graph's.
+// edges gives s the rows of its edges in x, the whole graph's table.
 func (s *Shard) edges(x mat.Dense) {
 	var rows []int32
 	s.EdgeX, rows = s.Typed.CompactEdges(&s.Adj, x)
@@ -155,7 +155,7 @@ func relabelled(t *graph.Relations, dst, to []int32, numSrc int) graph.Relations
 	return graph.Relations{Names: t.Names, Adj: *t.Adj.Relabel(graph.StackedRows(dst, n, t.Count()), to, numSrc)}
 }
 
-// Whole returns g, which must be valid, as the only part of one: what Cut returns, without copying.
+// Whole returns g, which must be valid, as the only part of a partition: the result of Cut, without copying.
 func Whole(g *graph.Graph) *Shard {
 	s := Unnamed(g)
 	s.Fingerprint = Fingerprint(g.Digest(), make([]int32, g.N()), 1)
@@ -180,8 +180,8 @@ func Unnamed(g *graph.Graph) *Shard {
 	return s
 }
 
-// Alone (without the others) returns the graph of the own nodes of s and the edges between them, with the classes of
-// the whole data set: all that a site has without the others. It shares the memory of s.
+// Alone returns the graph of the own nodes of s and the edges between them, with the classes of the whole data set:
+// what a site has without the others. It shares the memory of s.
 func (s *Shard) Alone() *graph.Graph {
 	g := s.tables()
 	g.Name, g.Adj = fmt.Sprintf("%s part %d", s.Name, s.Rank), *s.Adj.Within(s.Owned) // halo comes after owned

@@ -37,8 +37,8 @@ func WriteDir(dir string, shards []*Shard, meta Meta) (m *Manifest, err error) {
 	return m, err
 }
 
-// WriteWhole lets fill write the files of a partition, and gives their directory its name when all of them are there.
-// Until then it is called dir.incomplete; on an error nothing is left. It refuses a dir that has anything in it.
+// WriteWhole calls fill to write the files of a partition, and renames their directory when all are complete. Until
+// then it is called dir.incomplete; on an error nothing is left. It refuses a dir that is not empty.
 func WriteWhole(dir string, fill func(tmp string) error) error {
 	dir = filepath.Clean(dir)
 	if err := Vacant(dir); err != nil {
@@ -58,11 +58,11 @@ func WriteWhole(dir string, fill func(tmp string) error) error {
 	return err
 }
 
-// Incomplete returns what the directory of a partition is called until everything is in it.
+// Incomplete returns the name of a partition's directory until it is complete.
 func Incomplete(dir string) string { return dir + ".incomplete" }
 
-// Vacant refuses a directory that has anything in it, as all do that write partitions: for who
-// wants to know before the work is done.
+// Vacant refuses a directory that is not empty, like all functions that write partitions: for callers that check before
+// the work.
 func Vacant(dir string) error {
 	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
 		return fmt.Errorf("%s is not empty: remove it or choose another directory", dir)
@@ -72,7 +72,7 @@ func Vacant(dir string) error {
 	return nil
 }
 
-// publish gives the complete partition at tmp its name.
+// publish renames the complete partition at tmp.
 func publish(tmp, dir string) error {
 	if err := os.Remove(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -96,8 +96,7 @@ func fill(dir string, shards []*Shard, meta Meta) (*Manifest, error) {
 	return m, m.Write(dir)
 }
 
-// WritePart writes the sections of part rank into dir, and returns what the manifest has as
-// Part.Digest.
+// WritePart writes the sections of part rank into dir, and returns the manifest's Part.Digest.
 func WritePart(dir string, rank int, sections []section.Section) (digest string, err error) {
 	sum, err := section.Write(filepath.Join(dir, partName(rank)), kind, sections)
 	return hex.EncodeToString(sum[:]), err
@@ -121,9 +120,8 @@ func Discard(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// ReadShard maps the part at path, dir/part-N, into memory and checks it and that it is the part
-// which the manifest next to it describes. The shard's arrays are read only, and no longer there
-// after Close.
+// ReadShard maps the part at path, dir/part-N, into memory. It checks the part, and that the manifest next to it
+// describes it. The shard's arrays are read only, and invalid after Close.
 func ReadShard(path string) (*Shard, io.Closer, error) {
 	if _, err := os.Stat(filepath.Join(path, manifestName)); err == nil {
 		return nil, nil, fmt.Errorf("%s is a complete partition: name one part of it, such as %s", path,
@@ -153,8 +151,7 @@ func (m *Manifest) open(path string) (*Shard, io.Closer, error) {
 	return s, f, nil
 }
 
-// check returns an error unless s, from the file of that name and digest, is the part of m that it
-// says it is.
+// check returns an error unless s, from the file with that name and digest, is the part of m that it claims to be.
 func (m *Manifest) check(s *Shard, file string, digest [32]byte) error {
 	if got := hex.EncodeToString(s.Fingerprint[:]); got != m.Fingerprint {
 		return fmt.Errorf("a part of another partition: of %q with fingerprint %.12s…, where %s is of %q with %.12s…",

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// appendGaps appends an ascending list to b: of each number a uvarint, how many numbers it leaves
-// out after the one before it.
+// appendGaps appends an ascending list to b: each number as a uvarint, the count of numbers between it and the one
+// before.
 func appendGaps(b []byte, list []int32) []byte {
 	last := int32(-1)
 	for _, v := range list {
@@ -18,10 +18,9 @@ func appendGaps(b []byte, list []int32) []byte {
 	return b
 }
 
-// parseGaps reads n numbers in [0, limit) that appendGaps wrote, and returns what follows them in
-// b, which may be any bytes.
+// parseGaps reads n numbers in [0, limit) that appendGaps wrote, and returns the rest of b, which may be any bytes.
 func parseGaps(b []byte, n uint64, limit int) (list []int32, rest []byte, err error) {
-	if n > uint64(len(b)) { // a number takes a byte at least: room is made for no more than can be there
+	if n > uint64(len(b)) { // a number takes at least a byte, which bounds the allocation
 		return nil, b, fmt.Errorf("%d numbers announced in %d bytes", n, len(b))
 	}
 	list = slices.Grow(list, int(n))

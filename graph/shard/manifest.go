@@ -19,15 +19,14 @@ const (
 	maxManifest    = 1 << 28 // bytes
 )
 
-// Meta records how a partition was made. It is kept for people and takes part in nothing.
+// Meta records how a partition was made. It is for people, and nothing depends on it.
 type Meta struct {
-	Policy string   `json:"policy"`          // as ParsePolicy has it, or what else made it
-	Seed   uint64   `json:"seed"`            // that the policy drew from
-	Sites  []string `json:"sites,omitempty"` // names of the parts, or none
+	Policy string   `json:"policy"`          // name of the policy (ParsePolicy), or of another source
+	Seed   uint64   `json:"seed"`            // seed of the policy
+	Sites  []string `json:"sites,omitempty"` // names of the parts (nil = none)
 }
 
-// Manifest describes the parts of a partition without holding any of them. DIR/manifest.json is
-// one.
+// Manifest describes the parts of a partition without their data. DIR/manifest.json is one.
 type Manifest struct {
 	Format      int    `json:"format"` // 1
 	Name        string `json:"name"`   // the data set's
@@ -38,16 +37,16 @@ type Manifest struct {
 	Parts []Part `json:"parts"`
 }
 
-// Part is a manifest's line about one part.
+// Part is a part's entry in a manifest.
 type Part struct {
 	Owned  int    `json:"owned"`            // nodes
 	Edges  int    `json:"edges"`            // into owned nodes
 	Cut    int    `json:"cut"`              // of them, those from halo nodes
-	Halo   []int  `json:"halo"`             // [K] rows held of each part
+	Halo   []int  `json:"halo"`             // [K] number of halo rows of each part
 	Train  int    `json:"train"`            // owned nodes of each split
 	Val    int    `json:"val"`              //
 	Test   int    `json:"test"`             //
-	Bytes  int64  `json:"bytes"`            // features of owned nodes as they are stored: values and, sparse, columns
+	Bytes  int64  `json:"bytes"`            // stored size of the owned nodes' features: values and, if sparse, columns
 	Digest string `json:"digest,omitempty"` // section.Arrays.Digest of its file in hexadecimal; none in memory
 }
 
@@ -85,7 +84,7 @@ func (s *Shard) describe() Part {
 	return p
 }
 
-// CountSplit counts an owned node of that split.
+// CountSplit counts an owned node in that split.
 func (p *Part) CountSplit(s graph.Split) {
 	switch s {
 	case graph.Train:

@@ -11,16 +11,14 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Group returns the parts of worker w if there are more parts than workers: [lo,
-// hi), one at least.
+// Group returns the parts of worker w if there are more parts than workers: [lo, hi), at least one.
 func Group(parts, workers, w int) (lo, hi int) { return w * parts / workers, (w + 1) * parts / workers }
 
 // groupOf returns the worker that has part p.
 func groupOf(parts, workers, p int) int { return ((p+1)*workers - 1) / parts }
 
-// Merge returns the shard of a worker that has several parts, as Group gives them: what Cut would have
-// returned for it had the parts of every worker been one, except the fingerprint, which is
-// another. It copies what it keeps.
+// Merge returns the shard of a worker that has several parts, as Group gives them. It is the shard that Cut would have
+// returned if the parts of every worker had been one, with another fingerprint. It copies what it keeps.
 func Merge(parts []*Shard, workers int) (*Shard, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("no parts to merge")
@@ -58,9 +56,9 @@ type merger struct {
 	workers int
 	rank    int
 	owned   []partRow   // in the order of their global IDs
-	base    []int32     // [part] its sources' first number if all parts' are lined up
-	to      []int32     // [their sources, lined up] source of the merged shard
-	sources int32       // of the merged shard
+	base    []int32     // [part] first number of its sources if all parts' sources are concatenated
+	to      []int32     // [concatenated source] source of the merged shard
+	sources int32       // number of sources of the merged shard
 	halo    [][]partRow // [worker]
 	row     [][]int32   // [part] row of each of its rows of edge columns in the merged table
 }
@@ -175,7 +173,7 @@ func (m *merger) shard() *Shard {
 	return s
 }
 
-// boundary fills in which of the owned nodes the other workers hold.
+// boundary sets which owned nodes are in the halo of each other worker.
 func (m *merger) boundary(s *Shard) {
 	for p, part := range m.parts {
 		for q, list := range part.Boundary {
@@ -194,7 +192,7 @@ func (m *merger) boundary(s *Shard) {
 	}
 }
 
-// edges puts the parts' edges together, rows being the order of their own rows.
+// edges merges the parts' edges; rows is the order of their own rows.
 func (m *merger) edges(s *Shard, rows []int32) {
 	var adj, typed []*graph.CSR
 	for _, part := range m.parts {
@@ -220,8 +218,7 @@ func (m *merger) edges(s *Shard, rows []int32) {
 	s.Typed = graph.Relations{Names: m.parts[0].Typed.Names, Adj: *m.lined(typed).Relabel(order, m.to, len(s.Global))}
 }
 
-// edgeRows puts the parts' rows of edge columns together: an edge between two of the parts has its
-// row in both.
+// edgeRows merges the parts' rows of edge columns: an edge between two of the parts has its row in both.
 func (m *merger) edgeRows(s *Shard) {
 	if m.parts[0].EdgeX.Cols == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph"
 )
 
-// Outside is an edge, of weight 1 in both directions, between a node here and one of another site.
+// Outside is an edge, with weight 1 in both directions, between a node here and a node of another site.
 type Outside struct {
 	Node  int32  // here
 	Site  string // name of the other site
@@ -19,7 +19,7 @@ type Outside struct {
 }
 
 const (
-	mostUnknown  = 10      // names that no node has, of those that one site requests
+	mostUnknown  = 10      // unknown names that one site may request
 	mostExchange = 1 << 31 // bytes of names or edges between two sites
 )
 
@@ -70,7 +70,7 @@ func Connect(own *Shard, first []int64, names []string, edges []Outside,
 	return own.Valid()
 }
 
-// connecting is one member's part in Connect.
+// connecting is one member's state in Connect.
 type connecting struct {
 	own   *Shard
 	first []int64 // global number of each member's first node, and the number of all
@@ -83,7 +83,7 @@ func (c connecting) blame(q int, err error) error {
 	return &comm.PeerError{Rank: q, Name: c.names[q], Op: "connect", Err: err}
 }
 
-// resolve returns the edges to each member by number: the node here, and there.
+// resolve returns the edges to each member by number: the node here, and the node there.
 func (c connecting) resolve(edges []Outside) ([][][2]int32, error) {
 	asked, known, err := make([][]byte, len(c.names)), make([]map[string]int, len(c.names)), c.fault(edges)
 	for k := 0; k < len(edges) && err == nil; k++ {
@@ -92,7 +92,7 @@ func (c connecting) resolve(edges []Outside) ([][][2]int32, error) {
 		if known[q] == nil {
 			known[q] = map[string]int{}
 		}
-		// A name is sent once, and its answer is found by its place in the list: the answers have no names.
+		// A name is sent once, and the answer has the same index: answers contain no names.
 		if _, ok := known[q][e.Other]; !ok {
 			known[q][e.Other] = len(known[q])
 			asked[q] = append(binary.AppendUvarint(asked[q], uint64(len(e.Other))), e.Other...)
@@ -153,7 +153,7 @@ func (c connecting) fault(edges []Outside) error {
 	return nil
 }
 
-// answer returns the numbers of the nodes whose names each member requests, −1 for none, and why this one refuses.
+// answer returns the numbers of the nodes whose names each member requests (−1 = none), and why this member refuses.
 func (c connecting) answer(asked [][]byte) (answers [][]byte, refusal, err error) {
 	number := make(map[string]int32, c.own.Owned)
 	for i, name := range c.own.IDs {
@@ -201,10 +201,10 @@ func (c connecting) settle(err error) error {
 	return nil
 }
 
-// join makes own the shard with the edges to other members.
+// join replaces own by the shard with the edges to other members.
 func (c connecting) join(pairs [][][2]int32) {
 	s := c.own
-	more := make([][]int32, s.Owned) // sources at other members of each node, ascending
+	more := make([][]int32, s.Owned) // [Owned] sources at other members, ascending
 	s.HaloPtr, s.Boundary = []int{s.Owned}, nil
 	for q, of := range pairs {
 		boundary, halo := make([]int32, 0, len(of)), make([]int32, 0, len(of))

@@ -11,12 +11,11 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Reorder returns the shards of the same partition, all of them in order, with each one's owned
-// nodes in the order that by gives for the edges between them (place k gets node order[k]), and
-// halo rows in their owners' order. Nothing else about a node changes, its global ID least. The
-// fingerprint does: shards of the two do not fit together.
+// Reorder returns the shards of the same partition, all of them in order, with reordered owned nodes: position k gets
+// node order[k], for the order that `by` returns for the edges between them. Halo rows follow their owners' order.
+// Nodes keep their global IDs and all else. The fingerprint changes: shards of the two do not fit together.
 func Reorder(shards []*Shard, by func(inner *graph.CSR) (order []int32)) []*Shard {
-	place := make([][]int32, len(shards)) // of each part's owned node
+	place := make([][]int32, len(shards)) // [part] new index of each owned node
 	list := make([][]int32, len(shards))
 	h := sha256.New()
 	sections := []section.Section{section.Array("partition", shards[0].Fingerprint[:])}

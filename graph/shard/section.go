@@ -8,7 +8,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/section"
 )
 
-// sections returns the shard as it is in its file.
+// sections returns the shard as the sections of its file.
 func (s *Shard) sections() []section.Section {
 	list := []section.Section{
 		section.Array("shard", []int64{int64(s.Rank), int64(s.Parts), int64(s.Owned), int64(len(s.Global)), s.Nodes}),
@@ -45,7 +45,7 @@ func (s *Shard) sections() []section.Section {
 	return append(list, section.Strings("ids", s.IDs)...)
 }
 
-// fromSections returns the shard that f holds, whose arrays share f's memory, and checks all of it.
+// fromSections returns the shard in f, whose arrays share f's memory, and checks all of it.
 func fromSections(f *section.Arrays) (*Shard, error) {
 	size, err := section.Values[int64](f, "shard", 5)
 	if err != nil {
@@ -100,7 +100,7 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 	if err := s.Valid(); err != nil {
 		return nil, err
 	}
-	// Whatever else the file holds would be lost, and was meant to be seen.
+	// Any other section of the file would be lost, although its writer expected it to be read.
 	var known []string
 	for _, one := range s.sections() {
 		known = append(known, one.Name)

@@ -10,9 +10,9 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Shard is one peer's part. Sources are numbered owned first, then halo by owner, so that the rows
-// that come from peer q are contiguous. Owned nodes are in ascending order of global ID, unless
-// Reorder put them into another; each peer's halo is in the order in which the peer has them.
+// Shard is one peer's part. Sources are numbered: first owned nodes, then the halo by owner, so that the rows from peer
+// q are contiguous. Owned nodes have ascending global IDs, unless Reorder changed their order; each peer's halo has the
+// peer's order.
 type Shard struct {
 	Rank, Parts int
 	Owned       int             // destinations are sources [0, Owned)
@@ -20,9 +20,9 @@ type Shard struct {
 	Typed       graph.Relations // the same edges by relation, between the same nodes; none where edges have no types
 	Global      []int64         // [Owned+halo] global node ID of each source
 	HaloPtr     []int           // [Parts+1] peer q's rows are sources [HaloPtr[q], HaloPtr[q+1]); HaloPtr[0] = Owned
-	Boundary    [][]int32       // Boundary[q]: owned nodes that q has as halo, in q's order
+	Boundary    [][]int32       // Boundary[q]: owned nodes in q's halo, in q's order
 	X           graph.Features
-	Types       graph.Types // of the owned nodes
+	Types       graph.Types // types of the owned nodes
 	EdgeX       mat.Dense   // rows of the columns of the edges in Adj and Typed, as they number them
 	EdgeGlobal  []int64     // row of each of these in the whole graph's table, ascending (nil = edges have no columns)
 	Labels      graph.Labels
@@ -32,9 +32,9 @@ type Shard struct {
 	Name        string        // the data set's
 	Encoding    []byte        // graph.Graph.Encoding
 	Import      []byte        // what the tables of this site became (table.Facts as JSON), nil if not known
-	Fingerprint [32]byte      // of the partition that the shard belongs to: equal on all its shards
+	Fingerprint [32]byte      // fingerprint of the shard's partition: equal on all its shards
 
-	file *section.Arrays // whose memory the arrays share (nil = none)
+	file *section.Arrays // file whose memory the arrays share (nil = none)
 }
 
 // Forget gives the memory of the shard's file back to the system, which reads again what is used again.
@@ -57,7 +57,7 @@ func (s *Shard) NodesIn(split graph.Split) (nodes []int32) {
 // Halo returns the number of halo rows.
 func (s *Shard) Halo() int { return len(s.Global) - s.Owned }
 
-// Connected reports whether an edge leads to a node of another part, or from one.
+// Connected reports whether there is an edge to or from a node of another part.
 func (s *Shard) Connected() bool {
 	return s.Halo() > 0 || slices.ContainsFunc(s.Boundary, func(rows []int32) bool { return len(rows) > 0 })
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Sound returns what is wrong with the parts of a graph, which a program may have made by itself.
+// Sound returns the first fault of the parts of a graph, which a program may have made by itself.
 func Sound(shards ...*Shard) error {
 	if len(shards) == 0 {
 		return errors.New("there must be at least one shard (got none)")

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Valid returns an error that names the first of the shard's invariants that is broken, or nil.
-// What only the shards together can break is Consistent's.
+// Valid returns an error that names the first broken invariant of the shard, or nil. Consistent checks invariants
+// between shards.
 func (s *Shard) Valid() error {
 	if s.Parts < 1 || s.Rank < 0 || s.Rank >= s.Parts || s.Owned < 0 || s.Owned > len(s.Global) ||
 		int64(len(s.Global)) > s.Nodes {
@@ -66,8 +66,7 @@ func (s *Shard) validSources() error {
 	return nil
 }
 
-// firstBad returns the first place of list that is out of [lo, hi) or not above its predecessor, or
-// −1.
+// firstBad returns the first index of list whose value is out of [lo, hi) or not above its predecessor, or −1.
 func firstBad[T int32 | int64](list []T, lo, hi T) int {
 	for k, v := range list {
 		if v < lo || v >= hi || k > 0 && list[k-1] >= v {

@@ -34,6 +34,7 @@ func (d *Dropout) Forward(y, x mat.Dense, t *Tape) {
 	t.Push(e)
 }
 
+// entry returns what the mask depends on in this step.
 func (d *Dropout) entry(t *Tape) Entry {
 	return Entry{Key: t.Key.FoldString(d.Name), Nodes: t.Nodes}
 }

@@ -14,6 +14,7 @@ func DropRows(y, x mat.Dense, add bool, p float32, key rng.Key, nodes []int64) {
 	each(loop{body: dropRows, rows: x.Rows, width: x.Cols, y: y, x: x, add: add, p: p, key: key, nodes: nodes})
 }
 
+// dropRows is DropRows for rows [lo, hi).
 func dropRows(w *loop, lo, hi int) {
 	var keys [64]uint64
 	for ; lo < hi; lo += len(keys) {
@@ -51,6 +52,7 @@ func (t *Tape) DropSparse(x *mat.Sparse, p float32, key rng.Key, nodes []int64) 
 	return &d.Sparse
 }
 
+// countKept marks and counts the values of rows [lo, hi) that dropout keeps.
 func countKept(w *loop, lo, hi int) {
 	var keys [64]uint64
 	x := w.sparse
@@ -63,6 +65,7 @@ func countKept(w *loop, lo, hi int) {
 	}
 }
 
+// packKept writes these values and their columns one after another.
 func packKept(w *loop, lo, hi int) {
 	x := w.sparse
 	kernels.DropoutPack(w.p, lo, x.RowPtr[lo:hi+1], x.Col, x.Val, w.mask, w.ends[lo:hi+1], w.places, w.val)
@@ -134,6 +137,7 @@ func resize[T any](s []T, n int) []T {
 // Lost reports whether dropout has left x. Only this step then has x's pattern.
 func (t *Tape) Lost(x *mat.Sparse) bool { return t.lost(x) != nil }
 
+// lost returns what dropout has left that x is a part of, or nil.
 func (t *Tape) lost(x *mat.Sparse) *dropped {
 	if t == nil || len(x.Col) == 0 {
 		return nil

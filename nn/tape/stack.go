@@ -42,6 +42,7 @@ func (s Stack) forwardSparse(y mat.Dense, x *mat.Sparse, t *Tape) {
 	s.forward(y, graph.Features{Sparse: x}, t)
 }
 
+// forward is Forward for dense or sparse rows.
 func (s Stack) forward(y mat.Dense, x graph.Features, t *Tape) {
 	if len(s) == 0 {
 		CopyTo(y, x.Dense)

@@ -13,16 +13,15 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Tape has what a forward pass keeps for its backward pass, last in first out, and the memory that
-// both compute in. Reset it before each step: from the second step of a shape on nothing is
-// allocated. A nil Tape means inference; NewInference returns a Tape for inference that keeps its
-// memory.
+// Tape has the values that a forward pass keeps for its backward pass, last in first out, and the memory of both. Reset
+// it before each step: from the second step of a shape on nothing is allocated. A nil Tape means inference;
+// NewInference returns a Tape for inference that keeps its memory.
 //
-// A tape remembers the transposes of the graphs and sparse inputs it has seen, by the address of
-// their columns: they must not change between a step and the next.
+// A tape caches the transposes of graphs and sparse inputs by the address of their columns, which must not change
+// between steps.
 type Tape struct {
-	Key   rng.Key // of this step; dropout is a function of it, the operator's name, the node and the column
-	Nodes []int64 // global IDs of the current rows (nil = their index), keys of dropout; nn.Forward sets them
+	Key   rng.Key // key of the step; dropout is a function of it, the operator's name, the node and the column
+	Nodes []int64 // global IDs of the current rows (nil = their index), which key dropout; nn.Forward sets them
 	BF16  bool    // factors of a Linear's dense products are rounded to bfloat16
 
 	infer    bool
@@ -50,8 +49,7 @@ func New() *Tape { return &Tape{arena: new(arena)} }
 // NewInference returns a tape that drops nothing and keeps nothing but its memory.
 func NewInference() *Tape { return New().Inference() }
 
-// Inference returns a tape for inference in t's memory: resetting either takes back what both have
-// handed out.
+// Inference returns a tape for inference in t's memory: resetting either one takes back the memory of both.
 func (t *Tape) Inference() *Tape { return &Tape{infer: true, arena: t.arena} }
 
 // Training reports whether there will be a backward pass.
@@ -63,7 +61,7 @@ func (t *Tape) Infers() bool { return t != nil && t.infer }
 // rounds reports whether factors of dense products are rounded.
 func (t *Tape) rounds() bool { return t != nil && t.BF16 }
 
-// Reset forgets what was kept and takes back all scratch memory.
+// Reset drops all entries and takes back all scratch memory.
 func (t *Tape) Reset() {
 	t.kept = t.kept[:0]
 	t.arena.at = Mark{}
@@ -77,7 +75,7 @@ func (t *Tape) Reset() {
 	t.patterns.age()
 }
 
-// gather gives up the chunks of the arena for a single one: once in a run, if its steps are alike.
+// gather replaces the chunks of the arena by a single one: once in a run, if its steps are alike.
 func (t *Tape) gather() {
 	clear(t.kept[:cap(t.kept)]) // a reference would keep a chunk alive
 	t.pools = nil
@@ -88,7 +86,7 @@ func (t *Tape) gather() {
 	}
 }
 
-// Mark returns the place up to which t has handed out its memory.
+// Mark returns the current end of t's used memory.
 func (t *Tape) Mark() Mark {
 	if t == nil {
 		return Mark{}
@@ -128,7 +126,7 @@ func (t *Tape) Push(e Entry) {
 	t.kept = append(t.kept, e)
 }
 
-// Pop takes the last entry.
+// Pop removes and returns the last entry.
 func (t *Tape) Pop() Entry {
 	e := *t.Last(0)
 	t.kept = t.kept[:len(t.kept)-1]
@@ -160,7 +158,7 @@ func (t *Tape) View(s mat.Sparse) *mat.Sparse {
 	return v
 }
 
-// Patterns returns what t remembers of sparse matrices.
+// Patterns returns t's cache for sparse matrices.
 func (t *Tape) Patterns() *Patterns {
 	if t == nil {
 		return nil
@@ -190,8 +188,8 @@ func (p *pooled[T]) bytes() (n int64) {
 	return n
 }
 
-// Next returns a T that is the caller's until Reset and keeps its memory from step to step: the
-// zero value, or what an earlier step has left of the same call.
+// Next returns a T for the caller until Reset, which keeps its memory from step to step: the zero value, or the value
+// that the same call left in an earlier step.
 func Next[T any](t *Tape) *T {
 	var p *pooled[T]
 	for _, q := range t.pools {

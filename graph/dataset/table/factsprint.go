@@ -84,6 +84,7 @@ func printColumns(w io.Writer, what string, list []ColumnFacts) {
 	}
 }
 
+// printEdges writes how many edges were listed and kept, and why the others were not.
 func (f *Facts) printEdges(w io.Writer) {
 	e := f.Edges
 	text := fmt.Sprintf("%d listed, %d kept", e.Listed, e.Kept)

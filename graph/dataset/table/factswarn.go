@@ -353,6 +353,7 @@ func (j labelJudge) numbers(x []float32) int {
 	return min(j.threshold(x, order), j.binned(x, order))
 }
 
+// threshold returns the errors of the best threshold; order has the nodes by their numbers x.
 func (j labelJudge) threshold(x []float32, order []int32) int {
 	n := len(order)
 	right := make([]int, n+1) // nodes from k on that have the most frequent class among these
@@ -377,6 +378,7 @@ func (j labelJudge) threshold(x []float32, order []int32) int {
 	return n - best
 }
 
+// binned returns the errors of choosing a class for each bin; order has the nodes by their numbers x.
 func (j labelJudge) binned(x []float32, order []int32) (wrong int) {
 	size := max(len(order)/columnBins, leastNodes/2)
 	for at := 0; at < len(order); {

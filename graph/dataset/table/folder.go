@@ -109,6 +109,7 @@ func (f *folder) next() error {
 	return io.EOF
 }
 
+// read returns the next row, from the next file if the current one has ended.
 func (f *folder) read() (cells []string, row int, err error) {
 	for {
 		if f.ahead {

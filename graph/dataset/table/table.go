@@ -84,6 +84,7 @@ func openFile(path string, f Format) (*Table, error) {
 	return t, nil
 }
 
+// open chooses the reader by the suffix of the decompressed file.
 func (t *Table) open() error {
 	var err error
 	f, plain := t.Reader.(*os.File) // Parquet packs its own columns
@@ -144,6 +145,7 @@ func (t *Table) onlyUTF8() {
 	}
 }
 
+// openCSV opens a text with the usual delimiter of its suffix, unless the format or the first line has another.
 func (t *Table) openCSV(usual rune) error {
 	if err := t.decode(); err != nil {
 		return err
