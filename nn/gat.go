@@ -36,7 +36,7 @@ func newAttentionConv(name string, s LayerSpec, bias bool, key rng.Key, attentio
 
 type newAttention func(name string, heads, dim int, dropout float32, key rng.Key) aggregate.Aggregator
 
-// weightsOfHeads has the matrix of attention, whose heads may be averaged.
+// weightsOfHeads has the matrix of an attention, whose heads may be averaged.
 func weightsOfHeads(s LayerSpec, matrix func(rows, cols int)) {
 	if s.Average {
 		matrix(s.In, s.Out*s.Heads)

@@ -16,15 +16,15 @@ import (
 type MetricCounts struct {
 	classes int
 	curves  int // binary rankings that bins describe: 1 for two exclusive classes, else one a class
-	bins    int // of each ranking (0 = accuracy and F1 only)
+	bins    int // bins of each ranking (0 = accuracy and F1 only)
 	// rows, right, [C×3] TP, FP, FN, then [curves×bins×2] positives, negatives; of numbers rows, 0, their sums
 	n []int64
 
-	ordered bool // n ends with how many ranks predictions are off, and their squares
+	ordered bool // n ends with the ranks that predictions are off, and their squares
 	first   bool // class 0 is the positive one of two
 
 	each int       // sums of each of C columns of numbers (0 = labels are classes)
-	unit []float64 // of these
+	unit []float64 // units of these columns
 }
 
 const perRow = 2 // counts before the classes': rows and right
@@ -158,7 +158,7 @@ func numbersOf(rows []int32, n int) iter.Seq[int] {
 	}
 }
 
-// ArgMax returns the place of the largest number of a row, the first of several.
+// ArgMax returns the index of the largest number of a row, the first of several.
 func ArgMax(row []float32) int {
 	best := 0
 	for k, s := range row {

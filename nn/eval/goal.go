@@ -45,7 +45,7 @@ func (t *Table) Choose(g Goal) (bins []int, ok []bool) {
 	return bins, ok
 }
 
-// ranked is the class that ranking k is of.
+// ranked returns the class of ranking k.
 func (t *Table) ranked(k int) int {
 	if t.multi {
 		return k

@@ -31,7 +31,7 @@ type Card struct {
 	Peers   int             `json:"peers,omitempty"`
 	Seed    uint64          `json:"seed"`
 	Setting json.RawMessage `json:"setting,omitempty"` // the trainer's config
-	Sums    string          `json:"sums,omitempty"`    // who sees what of the sums over the peers
+	Sums    string          `json:"sums,omitempty"`    // who can see which sums over the peers
 	Privacy json.RawMessage `json:"privacy,omitempty"` // a train.Privacy, if the run kept something private
 	Metric  string          `json:"metric,omitempty"`  // what Val and Test are: an eval.Metric
 	Val     float64         `json:"val"`               // in [0, 1]

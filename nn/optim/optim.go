@@ -52,7 +52,7 @@ type Optimizer struct {
 	cfg     Config
 	n       int
 	steps   int64
-	moments [][]float32 // each n long: none, the momentum, or Adam's first and second
+	moments [][]float32 // each with n values: none, the momentum, or Adam's first and second moments
 	pass    updatePass  // of the step being made
 }
 

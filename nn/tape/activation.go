@@ -5,10 +5,10 @@ import (
 	"github.com/heddle-gnn/heddle/mat"
 )
 
-// Activation is a function of each value, whose gradient is one of what it puts out.
+// Activation is a function of each value, whose gradient is a function of its output.
 type Activation struct {
 	of     func(x, y []float32)
-	gradOf func(y, dy, dx []float32) // writes to dx, which may be dy, the gradient, y being what was put out
+	gradOf func(y, dy, dx []float32) // writes the gradient to dx, which may be dy; y is the output
 }
 
 // NewActivation returns the activation of a name that LayerSpec.Act may have, nil for "".
@@ -44,7 +44,7 @@ func (a *Activation) Forward(y, x mat.Dense, t *Tape) {
 // Keep does what Forward does if y has been computed.
 func (a *Activation) Keep(y mat.Dense, t *Tape) { t.Push(Entry{Y: y}) }
 
-// Backward adds to dx the gradient of what Forward took in.
+// Backward adds the gradient of Forward's input to dx.
 func (a *Activation) Backward(dx, dy mat.Dense, t *Tape) {
 	y := t.Pop().Y
 	if dx.Empty() {
@@ -62,7 +62,7 @@ func (a *Activation) Backward(dx, dy mat.Dense, t *Tape) {
 	t.Release(mark)
 }
 
-// Grad writes to dx, which may be dy, the gradient where y was put out.
+// Grad writes the gradient to dx, which may be dy; y is the output.
 func (a *Activation) Grad(dx, y, dy mat.Dense) {
 	if y.Compact() && dy.Compact() && dx.Compact() {
 		n := y.Rows * y.Cols

@@ -55,7 +55,7 @@ func (l *Linear) Params() []*Param {
 // Dims returns the widths of x and y.
 func (l *Linear) Dims() (in, out int) { return l.W.Value.Rows, l.pieces * l.W.Value.Cols }
 
-// Forward writes y = x·W + b and keeps x, which must stay as it is until Backward.
+// Forward writes y = x·W + b and keeps x, which must not change until Backward.
 func (l *Linear) Forward(y, x mat.Dense, t *Tape) {
 	l.Product(y, graph.Features{Dense: x}, false, l.B, false, t)
 }
@@ -127,7 +127,7 @@ func (l *Linear) weight(k int) mat.Dense {
 	return piece(l.W.Value.RowRange, l.W.Value.Rows, l.pieces, k)
 }
 
-// piece returns piece k of n columns or rows. cut takes a range of them.
+// piece returns piece k of n columns or rows; cut returns a range of them.
 func piece[T any](cut func(lo, hi int) T, n, pieces, k int) T {
 	return cut(k*n/pieces, (k+1)*n/pieces)
 }
@@ -164,7 +164,7 @@ func (l *Linear) WeightGrad(dy mat.Dense, t *Tape) mat.Dense {
 	return e.X
 }
 
-// InputGrad makes dy·Wᵀ of dx, or adds it.
+// InputGrad writes dy·Wᵀ to dx, or adds it.
 func (l *Linear) InputGrad(dx, dy mat.Dense, add bool, t *Tape) {
 	product := kernels.GemmNT
 	if t.rounds() {
@@ -177,8 +177,7 @@ func (l *Linear) InputGrad(dx, dy mat.Dense, add bool, t *Tape) {
 	}
 }
 
-// BackwardOver is Backward with the gradient of x in the memory of x, which nobody else may read
-// any more.
+// BackwardOver is Backward with the gradient of x in the memory of x, which must not be read any more.
 func (l *Linear) BackwardOver(dy mat.Dense, t *Tape) mat.Dense {
 	BiasGrad(l.B, dy)
 	x := l.WeightGrad(dy, t)

@@ -14,7 +14,7 @@ import (
 type loop struct {
 	body  func(w *loop, lo, hi int)
 	rows  int
-	width int // values of a row; a measure of its work
+	width int // values of a row, for estimating the work
 
 	y, x   mat.Dense
 	add    bool
@@ -22,7 +22,7 @@ type loop struct {
 	key    rng.Key
 	nodes  []int64
 	sparse *mat.Sparse
-	first  int // row of sparse that is row 0 here
+	first  int // row of sparse that is row 0 of the loop
 	val    []float32
 	ends   []int64
 	places []int32
@@ -38,7 +38,7 @@ const BandLen = 1 << 14
 
 func (w *loop) band() int { return max(1, BandLen/max(w.width, 1)) }
 
-// Run does one band.
+// Run processes one band.
 func (w *loop) Run(part int) {
 	n := w.band()
 	w.body(w, part*n, min((part+1)*n, w.rows))
@@ -46,7 +46,7 @@ func (w *loop) Run(part int) {
 
 var loops = sync.Pool{New: func() any { return new(loop) }}
 
-// each does all bands of l.
+// each processes all bands of l.
 func each(l loop) {
 	w := loops.Get().(*loop)
 	*w = l

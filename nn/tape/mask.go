@@ -71,12 +71,12 @@ func packKept(w *loop, lo, hi int) {
 	kernels.DropoutPack(w.p, lo, x.RowPtr[lo:hi+1], x.Col, x.Val, w.mask, w.ends[lo:hi+1], w.places, w.val)
 }
 
-// dropped is what dropout has left of a sparse input at this step.
+// dropped is the part of a sparse input that dropout keeps in this step.
 type dropped struct {
 	mat.Sparse
-	from *mat.Sparse // what it was of, with probability p
+	from *mat.Sparse // the input, dropped with probability p
 	p    float32
-	mask kernels.Mask // which values of from are left
+	mask kernels.Mask // which values of from are kept
 	ends []int64
 	col  []int32
 	val  []float32
@@ -97,14 +97,14 @@ func (d *dropped) pack() {
 	d.spent = false
 }
 
-// Mend makes all sparse rows that dropout has left what they were: gradients of linear maps overwrite them.
+// Mend restores all sparse rows after dropout: gradients of linear maps overwrite them.
 func (t *Tape) Mend() {
 	for _, d := range t.dropped {
 		d.mend()
 	}
 }
 
-// mend makes d what it was before blocks took its memory.
+// mend restores d after blocks have used its memory.
 func (d *dropped) mend() {
 	if d.lent {
 		clear(d.blocks[:cap(d.blocks)])

@@ -5,8 +5,8 @@ import "github.com/heddle-gnn/heddle/kernels"
 // Memory is how many bytes a tape has, by their use. It grows to the need of the largest step so
 // far.
 type Memory struct {
-	Rows       int64 // of layers: what operators and accumulators put out, keep, and compute in
-	Aggregates int64 // of accumulators, besides: sums by relation, places of maxima, scratch
+	Rows       int64 // of layers: outputs, kept values and scratch memory of operators and accumulators
+	Aggregates int64 // other memory of accumulators: sums by relation, indices of maxima, scratch
 	Transposes int64 // of the edges that gradients flow back along
 }
 
@@ -34,10 +34,10 @@ func (t *Tape) Memory() (m Memory) {
 type arena struct {
 	chunks [][]float32
 	at     Mark
-	most   int // that were handed out at a time
+	most   int // most values in use at a time
 }
 
-// Mark is a place in the memory that a tape has handed out.
+// Mark is a position in a tape's used memory.
 type Mark struct{ chunk, used, all int }
 
 const chunkLen = 1 << 16 // 256 KiB: what a chunk's rest is too short for goes to the next one

@@ -19,7 +19,7 @@ type Param struct {
 type FlatParams struct {
 	Value, Grad []float32
 	Params      []*Param
-	Trained     int // values that an optimiser changes: those before the Running ones
+	Trained     int // values that an optimizer changes: those before the Running ones
 }
 
 // NewFlatParams moves params into one buffer, keeping their values; their matrices become compact

@@ -64,7 +64,7 @@ func (ps *Patterns) age() {
 type Transpose struct {
 	RowPtr []int64
 	Col    []int32
-	perm   []int32 // place in the original of each value
+	perm   []int32 // index in the original of each value
 	val    []float32
 	valOf  *float32 // the values that val was taken from
 }
@@ -81,7 +81,7 @@ func (ps *Patterns) Transpose(rowPtr []int64, col []int32, cols int) *Transpose 
 	})
 }
 
-// Places returns the place in the original of each value of the transpose.
+// Places returns the index in the original of each value of the transpose.
 func (tr *Transpose) Places() []int32 { return tr.perm }
 
 // Values returns val in the transpose's order. val (nil = ones) never changes, so the order is kept.

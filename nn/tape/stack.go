@@ -111,7 +111,7 @@ func Forward(op Operator, y mat.Dense, x graph.Features, t *Tape) {
 	}).forwardSparse(y, x.Sparse, t)
 }
 
-// OutWidth returns the width that op makes of in.
+// OutWidth returns the width of op's output for inputs of width in.
 func OutWidth(op Operator, in int) int {
 	if op != nil {
 		if _, out := op.Dims(); out != 0 {
