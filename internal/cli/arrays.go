@@ -94,7 +94,7 @@ func WriteNPZ(w io.Writer, names []string, all []NodePredictions) error {
 		ids, node = append(ids, g.Name(i)), append(node, g.number(i))
 		splits, sites = append(splits, g.splitName(i)), append(sites, g.Site)
 		logits = append(logits, g.Predictions.Logits.Row(i)...)
-		for _, p := range g.Predictions.Probabilities(i) {
+		for _, p := range g.probabilities(i) {
 			probability = append(probability, float32(p))
 		}
 		predicted := g.Predictions.Classes(i)

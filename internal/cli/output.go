@@ -15,6 +15,7 @@ import (
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/gate"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/kernels"
 	"github.com/heddle-gnn/heddle/nn/eval"
@@ -253,6 +254,14 @@ func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) erro
 			all = nodesOf(o, shards)
 		}
 		return WriteEmbeddings(out.Rows, all, out.Pages)
+	}
+	for k, g := range all {
+		if p := g.Predictions; p.Kind() != graph.Numbers {
+			all[k].known = make([]float64, 0, p.Logits.Rows*p.Logits.Cols)
+			for i := range p.Logits.Rows {
+				all[k].known = append(all[k].known, p.Probabilities(i)...)
+			}
+		}
 	}
 	fills := map[string]func(io.Writer, []string, []NodePredictions) error{"csv": WriteCSV, "npz": WriteNPZ}
 	if out.Pages != nil {

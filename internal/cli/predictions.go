@@ -26,6 +26,16 @@ type NodePredictions struct {
 	Predictions heddle.Predictions
 	Hidden      mat.Dense // the rows that they are made of (empty = nobody asked for them)
 	Only        string    // type of nodes that have labels, in a data set of several types (empty = all have)
+
+	known []float64 // [N × C] probabilities, computed once for all files (nil = when they are read)
+}
+
+// probabilities returns the probabilities of node i, which the caller must not change.
+func (g NodePredictions) probabilities(i int) []float64 {
+	if n := g.Predictions.Logits.Cols; g.known != nil {
+		return g.known[i*n : (i+1)*n : (i+1)*n]
+	}
+	return g.Predictions.Probabilities(i)
 }
 
 // guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that
@@ -41,8 +51,8 @@ func nodesOf(o *heddle.Result, shards []*shard.Shard) (all []NodePredictions) {
 		if o.Members != nil {
 			site = o.Members[s.Rank]
 		}
-		all = append(all, NodePredictions{site, s.IDs, s.Global, s.Split, s.Labels, o.Own[k], o.Hidden[k],
-			TargetType(s.Encoding)})
+		all = append(all, NodePredictions{Site: site, IDs: s.IDs, Global: s.Global, Split: s.Split, Labels: s.Labels,
+			Predictions: o.Own[k], Hidden: o.Hidden[k], Only: TargetType(s.Encoding)})
 	}
 	return all
 }
@@ -133,7 +143,7 @@ func PredictionRows(names []string, all []NodePredictions) iter.Seq2[PredictionR
 				continue
 			}
 			row := PredictionRow{ID: g.Name(i), Site: g.Site, Split: g.splitName(i),
-				Probabilities: g.Predictions.Probabilities(i)}
+				Probabilities: g.probabilities(i)}
 			var class, probability []string
 			for _, k := range g.Predictions.Classes(i) {
 				class, probability = append(class, ClassName(names, k)), append(probability,

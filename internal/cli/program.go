@@ -59,8 +59,7 @@ func (p Program) Main() {
 }
 
 // LittleGarbage keeps garbage to a tenth of the memory in use while a run by that method trains, unless GOGC is set,
-// and returns what ends that. Collecting it often is cheap for these methods, whose large matrices stay or are used
-// again.
+// and returns what ends that. It costs little for these methods: their large matrices stay or are used again.
 func LittleGarbage(method string) (end func()) {
 	if os.Getenv("GOGC") != "" || method != plan.FullBatch && method != plan.ClassMeans {
 		return func() {}
