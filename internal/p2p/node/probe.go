@@ -49,9 +49,13 @@ func parseProbe(b []byte) (bytes int, err error) {
 	return int(n), nil
 }
 
-// answerProbe serves a stream of the probe protocol, and counts it.
+// answerProbe serves a stream of the probe protocol, and counts it if it was answered: else the member asks once more.
 func (n *Node) answerProbe(s network.Stream) {
-	answerProbe(s)
+	defer s.Close()
+	if answerProbe(s) != nil {
+		s.Reset()
+		return
+	}
 	n.mu.Lock()
 	n.probed[s.Conn().RemotePeer()]++
 	n.mu.Unlock()
@@ -89,36 +93,35 @@ func seenFrom(ctx context.Context, c network.MuxedConn) string {
 	return string(b)
 }
 
-// asked returns how often a member has probed this node. A doctor waits for those that it reached, so that they reach
-// it, too.
+// asked returns how many probes of a member this node has answered. A doctor waits for those that it reached, so that
+// they reach it, too.
 func (n *Node) asked(by peer.ID) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.probed[by]
 }
 
-func answerProbe(s network.Stream) {
-	defer s.Close()
+func answerProbe(s network.Stream) error {
 	s.SetDeadline(time.Now().Add(HandshakeTime))
 	var ask [probeSize]byte
 	if _, err := io.ReadFull(s, ask[:]); err != nil {
-		s.Reset()
-		return
+		return err
 	}
 	n, err := parseProbe(ask[:])
 	if err != nil {
-		s.Reset()
-		return
+		return err
 	}
-	if _, err := s.Write(binary.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixNano()))); err != nil || n == 0 {
-		return
+	_, err = s.Write(binary.LittleEndian.AppendUint64(nil, uint64(time.Now().UnixNano())))
+	if err != nil || n == 0 {
+		return err
 	}
-	came, err := io.CopyBuffer(io.Discard, io.LimitReader(s, int64(n)), make([]byte, probeBlock))
+	// It reads to the end of the stream, beyond n bytes: Close would refuse an end that comes later.
+	came, err := io.Copy(io.Discard, io.LimitReader(s, int64(n)+1))
 	if err != nil {
-		s.Reset()
-		return
+		return err
 	}
-	s.Write(binary.LittleEndian.AppendUint64(nil, uint64(came)))
+	_, err = s.Write(binary.LittleEndian.AppendUint64(nil, min(uint64(came), uint64(n))))
+	return err
 }
 
 // stream is what network.Stream and network.MuxedStream have in common.

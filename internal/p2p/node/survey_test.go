@@ -2,9 +2,12 @@ package node
 
 import (
 	"errors"
+	"io"
 	"sync"
 	"testing"
 	"time"
+
+	mss "github.com/multiformats/go-multistream"
 
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
@@ -80,5 +83,43 @@ func TestSurveyAtBoth(t *testing.T) {
 			})
 		}
 		all.Wait()
+	})
+}
+
+// TestProbeToItsEnd: a probe that has sent all the bytes that it announced can end its stream a little later.
+func TestProbeToItsEnd(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, transport string) {
+		here, there := listen(t, transport), listen(t, transport)
+		roster := identity.Roster{Members: []identity.Member{
+			{Name: "here", ID: here.ID().String(), Addrs: here.FullAddrs()},
+			{Name: "there", ID: there.ID().String(), Addrs: there.FullAddrs()}}}
+		for _, n := range []*Node{here, there} {
+			members, err := n.Members(roster)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Admit(members)
+		}
+		c, err := here.dialAny(within(t, patience), there.ID(), there.Addrs())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		s, err := c.OpenStream(within(t, patience))
+		if err != nil {
+			t.Fatal(err)
+		}
+		clock, came := make([]byte, probeAnswer), make([]byte, probeAnswer)
+		err = errors.Join(mss.SelectProtoOrFail(probeProtocol, s), s.SetDeadline(time.Now().Add(patience)))
+		_, asked := s.Write(encodeProbe(1))
+		_, answered := io.ReadFull(s, clock)
+		_, sent := s.Write([]byte{0})
+		time.Sleep(50 * time.Millisecond) // the other node has the byte, and must wait for the end
+		ended := s.CloseWrite()
+		_, counted := io.ReadFull(s, came)
+		if err := errors.Join(err, asked, answered, sent, ended, counted); err != nil || came[0] != 1 {
+			t.Errorf("%v, %v bytes came", err, came)
+		}
 	})
 }
