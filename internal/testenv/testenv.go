@@ -65,20 +65,30 @@ func longWanted() bool { return !testing.Short() && os.Getenv("HEDDLE_LONG") != 
 
 var portsGiven struct { // to the tests of this process, which may run side by side
 	sync.Mutex
-	next int
+	next, end int // of the block
+	claims    []net.Listener
 }
 
-// FreePorts returns the first of n ports in a row that nobody has, for UDP and TCP. They are below those that the
-// system gives away itself (from 32768 on Linux), such as to a connection of another test, and begin elsewhere in
-// another process.
+// A block of ports belongs to the process that listens on its first one.
+const firstBlock, blockPorts, portBlocks = 13000, 400, 49
+
+// FreePorts returns the first of n ports in a row, for UDP and TCP, that nobody has and no other test process is given.
+// They are below those that the system gives away itself (from 32768 on Linux), such as to another test's connection.
 func FreePorts(t testing.TB, n int) int {
 	t.Helper()
 	portsGiven.Lock()
 	defer portsGiven.Unlock()
-	for port := max(portsGiven.next, 13000+os.Getpid()%2400*8); port+n <= 65000; port += n {
-		if unusedPorts(port, n) {
-			portsGiven.next = port + n
-			return port
+	for k := range portBlocks {
+		for port := portsGiven.next; port+n <= portsGiven.end; port += n {
+			if unusedPorts(port, n) {
+				portsGiven.next = port + n
+				return port
+			}
+		}
+		first := firstBlock + (os.Getpid()+k)%portBlocks*blockPorts
+		if claim, err := net.Listen("tcp4", fmt.Sprintf("127.0.0.1:%d", first)); err == nil {
+			portsGiven.claims = append(portsGiven.claims, claim)
+			portsGiven.next, portsGiven.end = first+1, first+blockPorts
 		}
 	}
 	t.Fatal("no free ports")
