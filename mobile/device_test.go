@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"sync"
@@ -141,12 +140,7 @@ func newFederation(t *testing.T, settings string) *federation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", free.LocalAddr().(*net.UDPAddr).Port)
-	free.Close()
+	at := onPort(testenv.FreePorts(t, 1))
 	members = append(members, identity.Member{Name: "site", ID: id.PeerID(), Addrs: []string{at}})
 	relayID, err := identity.New()
 	if err != nil {

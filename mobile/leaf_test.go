@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/infer"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/nn"
 	"github.com/heddle-gnn/heddle/nn/modelfile"
 	"github.com/heddle-gnn/heddle/p2p/identity"
@@ -42,23 +42,15 @@ func newSites(t *testing.T, phones int, settings string) *sites {
 			Attest: invited}}
 	text := fmt.Sprintf("phone_when: always\nclass_means: {phones: %d, experimental: {class_rounds: 2, least_leaves: "+
 		"2%s}}\nmembers:\n", phones, settings)
+	ports := testenv.FreePorts(t, 4)
 	for r := range 2 {
 		id, err := identity.New()
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.keys = append(s.keys, id)
-		var at []string
-		for range 2 {
-			free, err := net.ListenPacket("udp4", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer free.Close()
-			at = append(at, fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", free.LocalAddr().(*net.UDPAddr).Port))
-		}
-		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, id.PeerID(), at[0],
-			at[1])
+		text += fmt.Sprintf("- {name: site-%d, id: %s, addresses: [%s], leaf_addresses: [%s]}\n", r, id.PeerID(),
+			onPort(ports+2*r), onPort(ports+2*r+1))
 	}
 	p, err := heddle.ReadPlan([]byte(text), nil, nil)
 	if err != nil {
@@ -67,6 +59,9 @@ func newSites(t *testing.T, phones int, settings string) *sites {
 	s.plan, s.parsed = []byte(text), *p
 	return s
 }
+
+// onPort is an address on this machine.
+func onPort(port int) string { return fmt.Sprintf("/ip4/127.0.0.1/udp/%d/quic-v1", port) }
 
 // invited admits phones that show an invitation.
 func invited(_ context.Context, _ [16]byte, evidence []byte) (gate.Admission, error) {
