@@ -34,8 +34,9 @@ type Group struct {
 	patience   time.Duration // of LimitSilence (0 = without bound)
 	approval   Approval      // of Group.Under (nil = everything may be sent)
 
-	mu  sync.Mutex
-	err error // the first error: what every later call returns
+	mu    sync.Mutex
+	err   error    // the first error: what every later call returns
+	heard []ending // refusals that were received: an operation ends with the first
 }
 
 // Load is what a run needs of its network.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -105,25 +106,26 @@ func (g *Group) settle(ctx context.Context, err error) error {
 		}
 	}
 	found := map[int]ending{e.by: e}
-	var mu sync.Mutex
 	g.spread(ctx, e, tellTime, func(ctx context.Context, q int) {
-		for q != e.via {
+		for !g.heardFrom(q) {
 			frame, err := g.t.Recv(ctx, q)
 			if err != nil {
 				return
 			}
 			if h, b, err := parseFrame(frame); err == nil && h.op == opRefuse {
-				heard, ok := errors.AsType[ending](g.parseEnding(q, h.op, b))
-				mu.Lock()
-				if _, known := found[heard.by]; ok && (!known || heard.by == q) {
-					found[heard.by] = heard
-				}
-				mu.Unlock()
+				g.parseEnding(q, h.op, b)
 				return
 			}
 			g.t.Free(frame)
 		}
 	})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, heard := range g.heard {
+		if _, known := found[heard.by]; !known || heard.by == heard.via {
+			found[heard.by] = heard
+		}
+	}
 	blamed := map[int]int{} // by how many
 	for _, o := range found {
 		blamed[o.culprit]++
@@ -144,8 +146,6 @@ func (g *Group) settle(ctx context.Context, err error) error {
 	if first.text == e.text {
 		first.cause = e.cause
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.err = first.error()
 	return g.err
 }
@@ -205,6 +205,13 @@ func plain(text string) string {
 	}, strings.ToValidUTF8(text[:min(len(text), maxEnding)], "?"))
 }
 
+// heardFrom reports whether peer q has sent a refusal.
+func (g *Group) heardFrom(q int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.heard, func(e ending) bool { return e.via == q })
+}
+
 // parseEnding returns the error of a member to which another one reports why the run ends.
 func (g *Group) parseEnding(from int, op op, b []byte) error {
 	if len(b) < 8 || len(b) > 8+maxEnding {
@@ -216,6 +223,9 @@ func (g *Group) parseEnding(from int, op op, b []byte) error {
 	}
 	e := ending{refused: op == opRefuse, text: plain(string(b[8:])), culprit: int(culprit) - 1, by: int(by), via: from}
 	if e.refused {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.heard = append(g.heard, e)
 		return e
 	}
 	if e.culprit == g.rank { // it has lost this member
