@@ -118,7 +118,7 @@ func (c *call) recvBytes(from int, step uint8, limit int) []byte {
 				want, h.total, len(frame)-HeaderLen, next.total))
 			return nil
 		}
-		if cap(b)-len(b) < want { // twice as much, where append takes less and copies more often
+		if cap(b)-len(b) < want { // double it: append grows by less and copies more often
 			b = slices.Grow(b, min(int(h.total)-len(b), max(len(b), want)))
 		}
 		b = append(b, frame[HeaderLen:]...)

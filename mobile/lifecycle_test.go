@@ -53,7 +53,7 @@ func TestCycles(t *testing.T) {
 		cycle(i)
 	}
 	t.Logf("%d cycles, slowest Stop %v", cycles, slowest)
-	f.closeRelay() // who keeps half of a handshake for seconds
+	f.closeRelay() // it keeps half-open handshakes for seconds
 	for begun := time.Now(); runtime.NumGoroutine() > goroutines+5 ||
 		openFiles(t) > files; time.Sleep(10 * time.Millisecond) {
 		if time.Since(begun) > patience {

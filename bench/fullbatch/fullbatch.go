@@ -113,7 +113,7 @@ func (s settings) plan(fetch, link string) heddle.Plan {
 	return p
 }
 
-// compare prints the memory and traffic of workers, by their number and by the way in which they fetch rows.
+// compare prints memory and traffic for each number of workers and each way to fetch rows.
 func compare(ctx context.Context, p *page.Page, s settings, o options) error {
 	g := ring(s.Nodes, s.Degree, s.Features, s.Classes)
 	p.Text("%d nodes, %d edges, %s. MB are those of the worker that holds most.", g.N(), g.Adj.NumEdges(), s.Model)

@@ -8,8 +8,8 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// ring is a graph in which node i has the neighbours i ± o for the same random offsets o. Whatever the parts, nearly
-// every node is a neighbour of each of them. All nodes train.
+// ring returns a graph whose node i has the neighbours i ± o, with the same random offsets o for all nodes. Each
+// part of any partition reads nearly every node. All nodes train.
 func ring(n, degree, features, classes int) *graph.Graph {
 	key := rng.New(1)
 	offsets := make([]int32, 0, degree)

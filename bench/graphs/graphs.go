@@ -52,7 +52,8 @@ func Open(root, name string) (*graph.Graph, error) {
 }
 
 // Draw returns the edges of a graph of a tenth as many nodes, whose degrees follow a power law of exponent 3 (Chung and
-// Lu). Those of kind communities are in 256 groups, in which 80 % of the edges stay. Node IDs reveal neither.
+// Lu). With kind communities the nodes have 256 groups, and 80 % of the edges join nodes of the same group. Node IDs
+// reveal neither degree nor group.
 func Draw(kind string, edges int) (nodes int, batches func(yield func(src, dst []int32) error) error, err error) {
 	groups, inside := 256, 0.8
 	switch kind {

@@ -5,7 +5,7 @@ import (
 	"github.com/heddle-gnn/heddle/rng"
 )
 
-// Typed is the name of a generated graph in which only the types of edges reveal which neighbours are alike.
+// Typed is the name of a generated graph. Only the types of its edges reveal which neighbours are alike.
 const Typed = "drawn-typed"
 
 // DrawTyped returns 2,400 nodes of three classes, with 24 columns of zeros and ones that reveal little of them, and

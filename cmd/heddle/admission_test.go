@@ -451,8 +451,8 @@ func TestApproveAsks(t *testing.T) {
 	}
 }
 
-// TestCheckPlan: the page lists what is sent to whom, the verdicts of policy and roster, and all settings; it needs
-// neither key nor policy.
+// TestCheckPlan: the page lists all messages with their receivers, whether policy and roster allow the plan, and all
+// settings. It needs neither key nor policy.
 func TestCheckPlan(t *testing.T) {
 	t.Parallel()
 	f := found(t)

@@ -200,7 +200,7 @@ func TestTripsOverALine(t *testing.T) {
 			outs, took := line.join(t, c, carrier, nil)
 			for r, out := range outs {
 				f := figures(t, filepath.Join(out, "result.json"))
-				// One peer may begin a message later, end one earlier, and send one for which only the other waits.
+				// A peer may start one message late, end one early, and send one that only the other waits for.
 				least := time.Duration(f.Trips-3) * delay
 				if waited := time.Duration(f.Waited * float64(time.Second)); f.Trips < 10 || waited < least ||
 					waited > 3*least {

@@ -27,7 +27,7 @@ type NodePredictions struct {
 	Hidden      mat.Dense // the rows that they are made of (empty = nobody asked for them)
 	Only        string    // type of nodes that have labels, in a data set of several types (empty = all have)
 
-	known []float64 // [N × C] probabilities, computed once for all files (nil = when they are read)
+	known []float64 // [N × C] probabilities, computed once for all files (nil = on each call)
 }
 
 // probabilities returns the probabilities of node i, which the caller must not change.

@@ -26,7 +26,7 @@ func (t *Table) Interval(m Metric, key rng.Key) (low, high float64) {
 	switch {
 	case t.Rows() == 0 || t.multi && m != "accuracy" || t.cut || m.Ranks():
 		return math.NaN(), math.NaN()
-	case m == "accuracy": // which needs no other cells
+	case m == "accuracy": // it needs only the numbers of right and wrong rows
 		cells = []int64{t.counts.n[1], t.Rows() - t.counts.n[1]}
 		set = func(x []int64) { drawn.counts.n[1] = x[0] }
 	case t.Matrix != nil:

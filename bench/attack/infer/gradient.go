@@ -321,8 +321,8 @@ func fill(x, y []float32) []float32 {
 	return x
 }
 
-// Thinned returns shards in which one site keeps n of its training nodes, of as many classes as possible. Its other
-// nodes are in no split.
+// Thinned returns the shards with only n training nodes at one site, spread over as many classes as possible. The other
+// nodes of that site are in no split.
 func Thinned(shards []*shard.Shard, site, n int) ([]*shard.Shard, error) {
 	one := *shards[site]
 	nodes := one.NodesIn(graph.Train)

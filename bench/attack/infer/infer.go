@@ -35,7 +35,7 @@ func (f Finding) String() string {
 // ErrNothing is why an attack has no finding: the run sends nothing that it could use.
 var ErrNothing = errors.New("the run has nothing that this attack reads")
 
-// Run is a run in which the attacker also kept every sum that it took part in.
+// Run adds to a recorded run every sum that the attacker contributed to.
 type Run struct {
 	*recorded.Run
 	sums []sum
@@ -82,7 +82,7 @@ const (
 	ofMeans  = "class means"
 )
 
-// Train is recorded.Train of a run in which the attacker keeps the sums.
+// Train calls recorded.Train and keeps the sums that the attacker receives.
 func Train(ctx context.Context, p plan.Plan, shards []*shard.Shard, attacker int) (*Run, error) {
 	run := new(Run)
 	var err error

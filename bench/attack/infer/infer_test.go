@@ -352,8 +352,7 @@ func TestThinned(t *testing.T) {
 
 // TestRowsHideTrainingTargets: rows of a numeric target reveal more about training nodes' targets than about test
 // nodes' if a node's own part stays in the means, and hardly more by default. Few nodes with many columns train, so
-// that the part of one is large. The test has few features, for which rows have residuals and directions, and more
-// features than these.
+// that each node's part is large. The test takes few features, whose rows have residuals and directions, and then more.
 func TestRowsHideTrainingTargets(t *testing.T) {
 	rowsHideTrainingTargets(t, 60)
 	if testenv.LongForm(t) {

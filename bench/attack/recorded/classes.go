@@ -26,8 +26,8 @@ type Effort struct {
 // ClassRows attacks the rows that a victim sends with encoder "classes". The rows of all rounds of the model together
 // are some 20 rounded measurements of a node's features. Bag.Search looks for a set of columns that agrees with all of
 // them. The attacker is given more than a receiver knows for sure: the number of the node's values, its class and its
-// soft labels of each round. If only logits are sent, it also gets the columns from which they are computed. The
-// features must be zeros and one other value for each node.
+// soft labels in every round. If peers send only logits, the attacker also gets the columns that give these logits. A
+// node's features must be zeros and one other value.
 func (run *Run) ClassRows(ctx context.Context, victim int, e Effort) (Recovery, error) {
 	var sum Recovery
 	if run.Model.Closed == nil {
@@ -279,8 +279,8 @@ func (a *classAttack) values(i int) int {
 	return len(col)
 }
 
-// guessSoftLabels replaces the soft labels by the guess of an attacker that knows the class: the class counts fully,
-// except in the first round, in which only training nodes count.
+// guessSoftLabels replaces the soft labels by the guess of an attacker that knows the class: nearly 1 for that class.
+// The first round has no guess, since its soft labels come from training nodes.
 func (a *classAttack) guessSoftLabels() {
 	if a.Soft == nil {
 		return

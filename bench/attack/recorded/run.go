@@ -17,7 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/train"
 )
 
-// Run is a run of all peers in this process, in which one member recorded what it received.
+// Run is a run of all peers in this process. One member recorded what it received.
 type Run struct {
 	Plan     plan.Plan
 	Shards   []*shard.Shard // by rank
