@@ -3,7 +3,6 @@ package cli
 import (
 	"archive/zip"
 	"cmp"
-	"compress/flate"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -11,6 +10,8 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
+
+	"github.com/klauspost/compress/flate"
 
 	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/internal/graph/npy"

@@ -255,14 +255,13 @@ func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) erro
 		}
 		return WriteEmbeddings(out.Rows, all, out.Pages)
 	}
+	var parts errgroup.Group
 	for k, g := range all {
-		if p := g.Predictions; p.Kind() != graph.Numbers {
-			all[k].known = make([]float64, 0, p.Logits.Rows*p.Logits.Cols)
-			for i := range p.Logits.Rows {
-				all[k].known = append(all[k].known, p.Probabilities(i)...)
-			}
+		if g.Predictions.Kind() != graph.Numbers {
+			parts.Go(func() error { all[k].known = g.allProbabilities(); return nil })
 		}
 	}
+	parts.Wait()
 	fills := map[string]func(io.Writer, []string, []NodePredictions) error{"csv": WriteCSV, "npz": WriteNPZ}
 	if out.Pages != nil {
 		fills["parquet"] = out.Pages.WriteParquet

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph"
@@ -36,6 +38,16 @@ func (g NodePredictions) probabilities(i int) []float64 {
 		return g.known[i*n : (i+1)*n : (i+1)*n]
 	}
 	return g.Predictions.Probabilities(i)
+}
+
+// allProbabilities returns the probabilities of all nodes, [N × C].
+func (g NodePredictions) allProbabilities() []float64 {
+	l := g.Predictions.Logits
+	all := make([]float64, 0, l.Rows*l.Cols)
+	for i := range l.Rows {
+		all = append(all, g.Predictions.Probabilities(i)...)
+	}
+	return all
 }
 
 // guessedBy returns the predictions of the peers of this process for their own nodes, by shard; those of a peer that
@@ -138,13 +150,14 @@ func (g NodePredictions) splitName(i int) string {
 // as text.
 func PredictionRows(names []string, all []NodePredictions) iter.Seq2[PredictionRow, string] {
 	return func(yield func(PredictionRow, string) bool) {
+		var class, probability []string
 		for g, i := range ordered(all) {
 			if !g.Predicts(i) {
 				continue
 			}
 			row := PredictionRow{ID: g.Name(i), Site: g.Site, Split: g.splitName(i),
 				Probabilities: g.probabilities(i)}
-			var class, probability []string
+			class, probability = class[:0], probability[:0]
 			for _, k := range g.Predictions.Classes(i) {
 				class, probability = append(class, ClassName(names, k)), append(probability,
 					rounded(row.Probabilities[k]))
@@ -206,7 +219,22 @@ func LabelOf(l graph.Labels, i int, names []string) (text string, ok bool) {
 // ClassName is the name of class k.
 func ClassName(names []string, k int) string { return graph.Labels{Names: names}.Name(k) }
 
-func rounded(p float64) string { return strconv.FormatFloat(p, 'f', 4, 64) }
+// fourDigits are the texts of 0 to 1 in steps of 1/10,000: a file of predictions has one for each class of each node.
+var fourDigits = sync.OnceValue(func() []string {
+	all := make([]string, 1e4+1)
+	for k := range all {
+		all[k] = strconv.FormatFloat(float64(k)/1e4, 'f', 4, 64)
+	}
+	return all
+})
+
+// rounded returns p with four digits after the point.
+func rounded(p float64) string {
+	if p >= 0 && p <= 1 {
+		return fourDigits()[int(math.RoundToEven(p*1e4))]
+	}
+	return strconv.FormatFloat(p, 'f', 4, 64) // of logits that are not numbers
+}
 
 // WriteCSV writes one line per node: ID, class and its probability, split and label as far as there are any, the site
 // if there are several, and the probability of every class. If a node may have several classes, its class is the list

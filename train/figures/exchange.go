@@ -36,6 +36,7 @@ type Exchange struct {
 	fault  error     // of the last Run
 	logits mat.Dense // of own nodes, once a trainer has computed them
 	sums   *sums     // (nil = none yet)
+	sheets []int64   // this site's part of sums.Sheets (nil = it was not computed in this process)
 }
 
 // sums are those over all peers.
@@ -97,7 +98,7 @@ func (e *Exchange) Fault() error { return e.fault }
 // runExchange is Run without the logits. The first number of the first sum counts the sites that have the sums already:
 // a restarted site learns from it whether to sum anew, at no message more. Each sum needs the totals of the one before:
 // likelihoods need the label counts, sheets the temperatures, groups the thresholds. A reduction writes totals over
-// this site's part, so tell gets a copy of its sheets.
+// this site's part, so there is a copy of its sheets.
 func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model,
 	sent comm.Counts) error {
 	before := g.Bytes()
@@ -107,6 +108,7 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 			Control: now.Control - before.Control})
 	}()
 	mine := sums{Digest: digestOf(m)}
+	e.sheets = nil
 	if err := e.recall(mine.Digest); err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 	sheet := eval.NewSheet(own.Labels, e.Goal)
 	mine.Sheets = make([]int64, 2*sheet.Size())
 	writeSheets(sheet, mine.Sheets, own, e.logits, eval.FitTemperatures(mine.Likelihoods, kind, classes))
-	ownSheets := slices.Clone(mine.Sheets)
+	e.sheets = slices.Clone(mine.Sheets)
 	if err := reduce(ofSheets, mine.Sheets, bits, sheet.Wide); err != nil {
 		return err
 	}
@@ -170,7 +172,7 @@ func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reduce
 		return comm.Refused("%v", err)
 	}
 	if mayTell([standings]int64(mine.Labels[len(mine.Labels)-standings:])) {
-		if mine.Told, err = e.tell(ctx, g, &mine, ownSheets, stands[publishing] > 0); err != nil {
+		if mine.Told, err = e.tell(ctx, g, &mine, stands[publishing] > 0); err != nil {
 			return err
 		}
 	}

@@ -152,9 +152,11 @@ func (e *Exchange) Figures(name string, m *nn.Model) (*Figures, error) {
 	}
 	own, counts := e.split(e.sums)
 	sheet := eval.NewSheet(own.Labels, e.Goal)
-	v := make([]int64, 2*sheet.Size())
-	writeSheets(sheet, v, own, e.logits, f.Calibration())
-	val, test, err := tables(sheet, v)
+	if e.sheets == nil {
+		e.sheets = make([]int64, 2*sheet.Size())
+		writeSheets(sheet, e.sheets, own, e.logits, f.Calibration())
+	}
+	val, test, err := tables(sheet, e.sheets)
 	if err != nil {
 		return nil, err
 	}

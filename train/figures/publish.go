@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/heddle-gnn/heddle/comm"
+	"github.com/heddle-gnn/heddle/graph"
 	"github.com/heddle-gnn/heddle/nn/eval"
 )
 
@@ -47,13 +48,22 @@ func (e *Exchange) standing() (is [standings]int64, err error) {
 	if e.logits.Empty() {
 		return is, nil // it adds nothing to the totals either
 	}
-	t, err := e.ownTest()
-	if err != nil {
-		return is, err
+	n := 0
+	for _, i := range e.Shard.NodesIn(graph.Test) {
+		if e.Shard.Labels.Has(int(i)) {
+			n++
+		}
 	}
-	switch n := t.Rows(); {
-	case e.Publish > 0 && n >= int64(e.Publish) && !e.thin(t) && !e.Metric.Plain():
-		// hundredths are of metrics in [0, 1]
+	publishes := e.Publish > 0 && n >= e.Publish && !e.Metric.Plain() // hundredths are of metrics in [0, 1]
+	if publishes {
+		t, err := e.ownTest()
+		if err != nil {
+			return is, err
+		}
+		publishes = !e.thin(t)
+	}
+	switch {
+	case publishes:
 		is[publishing] = 1
 	case n > 0:
 		is[hidden] = 1
@@ -88,9 +98,8 @@ func (e *Exchange) thin(t *eval.Table) bool {
 }
 
 // tell sends the others this site's figures if it publishes any, and returns the figures of all sites that do. s are
-// the sums over all sites, sheets this site's part of them.
-func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []int64,
-	publishes bool) (all []Published, err error) {
+// the sums over all sites.
+func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, publishes bool) (all []Published, err error) {
 	text := []byte{0}
 	if publishes {
 		f, err := e.figures(s)
@@ -99,7 +108,7 @@ func (e *Exchange) tell(ctx context.Context, g *comm.Group, s *sums, sheets []in
 		}
 		// By the thresholds and calibration of all sites, so that the published figures compare.
 		_, counts := e.split(s)
-		_, test, err := tables(eval.NewSheet(e.Shard.Labels, e.Goal), sheets)
+		_, test, err := tables(eval.NewSheet(e.Shard.Labels, e.Goal), e.sheets)
 		if err != nil {
 			return nil, err
 		}

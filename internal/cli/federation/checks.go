@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pbnjay/memory"
+
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/p2p/node"
 )
@@ -25,7 +27,7 @@ const (
 
 // memory compares the memory of the machine with the size of the shard.
 func (d *doctor) memory() {
-	total := cli.TotalMemory()
+	total := int64(memory.TotalMemory())
 	if d.shard == "" {
 		d.fine("memory", "%s", cli.Bytes(total))
 		return
