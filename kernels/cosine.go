@@ -5,11 +5,19 @@ import "math"
 // Waves computes y = √2·cos(y + phase). The bits are math.Cos's, except on processors that fuse products with sums.
 func Waves(phase, y []float32) {
 	checkLength("y of Waves", len(y), len(phase))
+	reads(phase)
 	writes(y)
+	active.waves(phase, y)
+}
+
+func wavesGeneric(phase, y []float32) {
 	for j, p := range phase {
 		y[j] = wave(y[j], p)
 	}
 }
+
+// far is where math.Cos needs more digits of π/4.
+const far = 1 << 29
 
 // wave is its own function because a conversion to float64 leaves half of its destination register unchanged. Here that
 // is the register of its operand, so the processor can start a value before the last one is done.
@@ -24,7 +32,6 @@ func cosine(x float64) float64 {
 		part1 = 7.85398125648498535156e-1 // π/4 in three parts
 		part2 = 3.77489470793079817668e-8
 		part3 = 2.69515142907905952645e-15
-		far   = 1 << 29 // beyond it, π/4 needs more digits
 	)
 	if x = math.Abs(x); !(x < far) {
 		return math.Cos(x)

@@ -17,6 +17,7 @@ var generic = &set{
 	leakyDot: leakyDotGeneric, leakyGrad: leakyGradGeneric, leakySource: leakySourceGeneric,
 	elu:      eluGeneric,
 	eluGrad:  eluGradGeneric,
+	waves:    wavesGeneric,
 	adam:     adamGeneric,
 	dropout:  dropoutGeneric,
 	kept:     keptGeneric,

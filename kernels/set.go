@@ -24,6 +24,7 @@ type set struct {
 	leakyDot    func(slope float32, v, x, y []float32) float32
 	leakyGrad   func(d, slope float32, v, x, y, dv, dy []float32)
 	leakySource func(p, d, slope float32, dh, v, x, y, dx []float32)
+	waves       func(phase, y []float32)
 	adam        func(p, g, m, v []float32, c adam)
 	// past the caches if past is set, for whole lines, unless add is set
 	dropout func(lo, hi, limit uint32, up float32, x, y []float32, add, past bool)

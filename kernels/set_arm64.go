@@ -21,6 +21,7 @@ var neon = &set{
 	leakyDot: leakyDotGeneric, leakyGrad: leakyGradGeneric, leakySource: leakySourceGeneric,
 	elu:      eluNEON,
 	eluGrad:  eluGradNEON,
+	waves:    wavesGeneric,
 	adam:     adamNEON,
 	dropout:  dropoutNEON,
 	kept:     keptGeneric,

@@ -1,6 +1,6 @@
 // Asm writes repetitive assembly: the tiles of GEMM for AVX-512 (gemm_avx512_amd64.s, and the Go declarations in
 // gemm_avx512_amd64.go), and kernels that AVX2 and AVX-512 share, described once (attend_*, norm_*, softmax_*, spmm_*,
-// step_*, vector_*).
+// step_*, vector_*, waves_*).
 //
 //	go run ./kernels/_asm          writes them
 //	go run ./kernels/_asm -check   fails if the files differ from what it would write
@@ -49,6 +49,7 @@ func main() {
 		for family, write := range map[string]func(*writer){
 			"attend": (*writer).writeAttend, "norm": (*writer).writeNorm, "spmm": (*writer).writeSpMM,
 			"softmax": (*writer).writeSoftmax, "step": (*writer).writeStep, "vector": (*writer).writeVector,
+			"waves": (*writer).writeWaves,
 		} {
 			w := writer{wide: wide, mask: "Y5"}
 			write(&w)
