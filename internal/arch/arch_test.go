@@ -42,9 +42,15 @@ func short(path string) string {
 	return strings.TrimPrefix(path, module+"/")
 }
 
+// listed has the answers of list so far, by target: several tests ask for the same.
+var listed = map[string][]pkg{}
+
 // list returns the module's packages as they are built for target, without their tests.
 func list(t *testing.T, target string) []pkg {
 	t.Helper()
+	if all, ok := listed[target]; ok {
+		return all
+	}
 	goos, goarch, _ := strings.Cut(target, "/")
 	cmd := exec.Command("go", "list", "-e", "-deps", "-json=ImportPath,Name,Imports,Deps,Error", module+"/...")
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH="+goarch, "CGO_ENABLED=0")
@@ -67,6 +73,9 @@ func list(t *testing.T, target string) []pkg {
 			}
 			all = append(all, p)
 		}
+	}
+	if !t.Failed() {
+		listed[target] = all
 	}
 	return all
 }
