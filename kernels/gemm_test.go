@@ -55,6 +55,9 @@ func TestGemm(t *testing.T) {
 					continue // TestGemmBF16Random covers smaller ones
 				}
 				for _, exact := range []bool{true, false} {
+					if !exact && s/7%2 == 1 {
+						continue // whole numbers show which are multiplied; rounding does not depend on the shape
+					}
 					testGemm(t, f.name, f.run, f.transA, f.transB, f.bf16, d, s%2*3, s%5, s%3 == 0, exact)
 				}
 			}
@@ -93,6 +96,7 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB, bf16 bool
 		a, b = inBF16(a), inBF16(b)
 	}
 	what := fmt.Sprintf("%s %v gap %d offset %d acc %v exact %v", name, d, gap, offset, acc, exact)
+	rows, columns := inDouble(a, m, k, lda, transA), inDouble(b, n, k, ldb, !transB)
 	for i := range m {
 		for j := range ldc {
 			at := i*ldc + j
@@ -109,15 +113,9 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB, bf16 bool
 			if acc {
 				sum, abs = float64(before[at]), math.Abs(float64(before[at]))
 			}
-			for p := range k {
-				ia, ib := i*lda+p, p*ldb+j
-				if transA {
-					ia = p*lda + i
-				}
-				if transB {
-					ib = j*ldb + p
-				}
-				v := float64(a[ia]) * float64(b[ib])
+			column := columns[j*k:][:k]
+			for p, x := range rows[i*k:][:k] {
+				v := x * column[p]
 				sum += v
 				abs += math.Abs(v)
 			}
@@ -130,6 +128,21 @@ func testGemm(t *testing.T, name string, run gemmFunc, transA, transB, bf16 bool
 			}
 		}
 	}
+}
+
+// inDouble returns the rows × k matrix x, which may be stored by columns, without gaps in float64.
+func inDouble(x []float32, rows, k, ld int, byColumn bool) []float64 {
+	y := make([]float64, 0, rows*k)
+	for i := range rows {
+		for p := range k {
+			at := i*ld + p
+			if byColumn {
+				at = p*ld + i
+			}
+			y = append(y, float64(x[at]))
+		}
+	}
+	return y
 }
 
 // inBF16 returns x rounded to bfloat16.
