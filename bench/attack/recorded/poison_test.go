@@ -8,6 +8,7 @@ import (
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/graph"
+	"github.com/heddle-gnn/heddle/internal/testenv"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/rng"
 )
@@ -56,7 +57,10 @@ func topics(t *testing.T) *graph.Graph {
 // TestPoison: a lie that no data can produce ends the run; others reduce accuracy about as much as in
 // docs/measurements/faults.md.
 func TestPoison(t *testing.T) {
-	ends := math.Inf(1)
+	ends, groups := math.Inf(1), [][2]int{{4, 1}, {8, 2}} // sites, and those that lie
+	if !testenv.LongForm(t) {
+		groups = groups[:1]
+	}
 	for _, test := range []struct {
 		given map[string]string
 		most  map[string]float64 // that a lie costs; ends: it ends the run
@@ -73,7 +77,7 @@ func TestPoison(t *testing.T) {
 			"updates × -1": 0.3, "updates × -2": 0.6, "updates × -4": 0.9},
 			map[string]float64{"updates × -4": 0.3}},
 	} {
-		for _, at := range [][2]int{{4, 1}, {8, 2}} {
+		for _, at := range groups {
 			test.given["secure_sums"] = "off"
 			shards, p := split(t, topics(t), at[0], test.given)
 			honest, err := Poison(t.Context(), p, shards, at[1], Lie{})
