@@ -54,7 +54,7 @@ func TestMemoryFallsWithWorkers(t *testing.T) {
 			l.Dropout, l.AttentionDropout, l.Norm = 0, 0, k < 2
 		}
 		c := Defaults(spec)
-		c.Rounds, c.EvalEvery, c.Prefetch, c.Exchange = 2, 100, 0, "halo"
+		c.Rounds, c.EvalEvery, c.Prefetch, c.Exchange = 1, 100, 0, "halo"
 		held := func(fetch string, parts int) (most int64) {
 			c := c
 			c.Fetch = fetch

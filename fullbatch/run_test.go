@@ -98,7 +98,7 @@ func TestCurvesDoNotDependOnTheNumberOfWorkers(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			c := Defaults(all[k.model])
-			c.Rounds, c.EvalEvery = 30, 5
+			c.Rounds, c.EvalEvery = 15, 5
 			if testing.Short() { // for the race detector, which learns nothing from more epochs
 				c.Rounds = 10
 			}

@@ -53,7 +53,7 @@ func TestRoundsTakeNoMemory(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // the kernels' own buffers are given back to it
 	for _, p := range everyPlan() {
 		for _, local := range []int{1, 2} {
-			g := toy{nodes: 3000, features: 64, sparse: p.Encoder == "raw"}.graph(t)
+			g := toy{nodes: 1500, features: 64, sparse: p.Encoder == "raw"}.graph(t)
 			p.Hidden = 64
 			c := configOf(t, g, p)
 			c.Rounds, c.LocalSteps = 2, local
