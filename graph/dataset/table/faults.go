@@ -79,14 +79,14 @@ func (f *Faults) Err() error {
 	if f == nil || f.Skip || len(f.list) == 0 {
 		return nil
 	}
-	all := make([]error, 0, len(f.list)+1)
+	var all []error
 	for _, e := range f.sorted() {
 		all = append(all, e)
 	}
 	if len(all) == mostFaults {
 		all = append(all, fmt.Errorf("these are the first %d faults; there may be more", mostFaults))
 	}
-	return errors.Join(all...)
+	return errors.Join(append(all, errors.New("option on-error skip puts such rows into skipped.csv instead"))...)
 }
 
 // Again calls read until it adds no row to the faults: then neither the statistics of columns nor the nodes' edges

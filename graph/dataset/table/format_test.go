@@ -214,7 +214,7 @@ func TestFaults(t *testing.T) {
 	graphtest.Refused(t, stop.Err(), "line 5", "as many as names of columns", "line 10, column v: odd",
 		"line 50, column v: odd")
 	if _, err := each(&Faults{}, 2); err == nil || !strings.Contains(err.Error(), "these are the first 20 faults") ||
-		strings.Count(err.Error(), "\n") != 20 {
+		strings.Count(err.Error(), "\n") != 21 || !strings.Contains(err.Error(), "option on-error skip") {
 		t.Errorf("%v", err)
 	}
 	skip := &Faults{Skip: true}
