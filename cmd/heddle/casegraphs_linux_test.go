@@ -139,7 +139,7 @@ var graphCases = []fieldCase{
 				byOutcome+name,
 				k.imported...)
 			if exit == 0 {
-				c.run(0, "heddle train --data "+name+" -q --out r-"+name, k.trained...)
+				c.run(0, "heddle train --data "+name+" --random-features 16 -q --out r-"+name, k.trained...)
 				auc := "undefined"
 				if name != "valone" {
 					auc = `auc ([0-9.]+ %|none|undefined) test, ([0-9.]+ %|undefined) validation`
@@ -147,7 +147,7 @@ var graphCases = []fieldCase{
 				c.run(0, "heddle train --data "+name+oneMachine+"--metric auc --rounds 10 --out ra-"+name, auc, "!NaN")
 			}
 		}
-		c.run(0, "heddle compare --data unlabelled --seeds 1 -q --out c", `west +0 +none`)
+		c.run(0, "heddle compare --data unlabelled --random-features 16 --seeds 1 -q --out c", `west +0 +none`)
 	}},
 	{"20-rare-class", "", func(c *trial) {
 		r := rand.New(rand.NewPCG(4, 1))

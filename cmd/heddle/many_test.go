@@ -15,8 +15,8 @@ func TestTwentyFourPeers(t *testing.T) {
 	t.Parallel()
 	data, dir := sites(t), t.TempDir()
 	net, memory := filepath.Join(dir, "net"), filepath.Join(dir, "memory")
-	mustTrain(t, net, "--data", data, "--peers", "24", "--carrier", "tcp")
-	mustTrain(t, memory, "--data", data, "--peers", "24", "--transport", "memory")
+	mustTrain(t, net, "--data", data, "--peers", "24", "--rounds", "3", "--carrier", "tcp")
+	mustTrain(t, memory, "--data", data, "--peers", "24", "--rounds", "3", "--transport", "memory")
 	a, b := figures(t, filepath.Join(net, "result.json")), figures(t, filepath.Join(memory, "result.json"))
 	if a.Peers != 24 || len(a.Loss) == 0 || len(a.Loss) != len(b.Loss) {
 		t.Fatalf("%d peers, %d and %d losses", a.Peers, len(a.Loss), len(b.Loss))
