@@ -214,6 +214,7 @@ func TestRendezvous(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			each(t, func(t *testing.T, transport string) {
 				hs, roster := hosts(t, transport, 2)
 				change(roster.Members, transport)

@@ -56,9 +56,9 @@ func printed(t *testing.T, text string, want ...string) {
 
 // namespaces joins two network namespaces, 10.77.0.1 and 10.77.0.2, and returns what runs a command in one, and what
 // calls a function there.
-func namespaces(t *testing.T) (run func(side int, line string), in func(side int, do func())) {
+func namespaces(t *testing.T, pair int) (run func(side int, line string), in func(side int, do func())) {
 	t.Helper()
-	name := func(side int) string { return fmt.Sprintf("hddoc%d.%d", os.Getpid(), side) }
+	name := func(side int) string { return fmt.Sprintf("hddoc%d.%d.%d", os.Getpid(), pair, side) }
 	if out, err := exec.Command("ip", "netns", "add", name(1)).CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED, not shown here: network namespaces are not allowed: %v %s", err, out)
 	}
@@ -103,36 +103,54 @@ func namespaces(t *testing.T) (run func(side int, line string), in func(side int
 // TestPackets: blocked UDP and small packets on the way, made on purpose, are named, and what to do.
 func TestPackets(t *testing.T) {
 	t.Parallel()
-	run, in := namespaces(t)
-	in(2, func() { listener(t, "/ip4/10.77.0.2/udp/4001/quic-v1") })
-	at := func(port int) *net.UDPAddr { return &net.UDPAddr{IP: net.IPv4(10, 77, 0, 2), Port: port} }
-	ask := func(port int) string {
-		one := asked{name: "south", at: at(port)}
-		in(1, func() {
-			if one.whole, one.err = askQUIC(t.Context(), one.at, true); one.whole == 0 && one.err == nil {
-				one.cut, one.err = askQUIC(t.Context(), one.at, false)
+	for pair, c := range []struct {
+		name string
+		port int
+		side int // where the lines run
+		way  []string
+		want []string
+	}{
+		{"whole", 4001, 1, nil, []string{"packets  up to 1452 bytes reach south"}},
+		{"no program", 4002, 1, nil, []string{"UDP reaches 10.77.0.2:4002, but no program listens there",
+			"start join or doctor there"}},
+		// silently drops what is longer
+		{"short there", 4001, 2, []string{"ip link set v2 mtu 1400"},
+			[]string{"NOTE  datagrams of more than 1372 bytes do not reach south whole"}},
+		{"short here", 4001, 1, []string{"ip link set v1 mtu 1220"},
+			[]string{"FAULT datagrams of 1200 bytes reach south only in pieces", "raise the MTU", "--carrier tcp"}},
+		{"blocked", 4001, 2, []string{"nft add table inet f",
+			"nft add chain inet f in { type filter hook input priority 0; }",
+			"nft add rule inet f in meta l4proto udp drop"},
+			[]string{"NOTE  no datagram to south is answered", "a firewall drops UDP to 10.77.0.2:4001"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // most wait for answers that do not come
+			if _, err := exec.LookPath("nft"); err != nil && c.name == "blocked" {
+				t.Skip("SKIPPED, not shown here: blocked UDP, without nft")
 			}
-			if one.cut > 0 { // as askAll does: on a slow machine the first answers may come too late
-				one.whole, one.err = askQUIC(t.Context(), one.at, true)
+			run, in := namespaces(t, pair)
+			in(2, func() { listener(t, "/ip4/10.77.0.2/udp/4001/quic-v1") })
+			at := func(port int) *net.UDPAddr { return &net.UDPAddr{IP: net.IPv4(10, 77, 0, 2), Port: port} }
+			in(1, func() { // a new link carries nothing at first
+				for begun, reached := time.Now(), 0; reached == 0 && time.Since(begun) < 10*time.Second; {
+					reached, _ = askQUIC(t.Context(), at(4001), true)
+				}
+			})
+			for _, line := range c.way {
+				run(c.side, line)
 			}
+			one := asked{name: "south", at: at(c.port)}
+			in(1, func() {
+				if one.whole, one.err = askQUIC(t.Context(), one.at, true); one.whole == 0 && one.err == nil {
+					one.cut, one.err = askQUIC(t.Context(), one.at, false)
+				}
+				if one.cut > 0 { // as askAll does: on a slow machine the first answers may come too late
+					one.whole, one.err = askQUIC(t.Context(), one.at, true)
+				}
+			})
+			printed(t, told(func(d *doctor) { d.packets([]*asked{&one}) }), c.want...)
 		})
-		return told(func(d *doctor) { d.packets([]*asked{&one}) })
 	}
-	printed(t, ask(4001), "packets  up to 1452 bytes reach south")
-	printed(t, ask(4002), "UDP reaches 10.77.0.2:4002, but no program listens there", "start join or doctor there")
-	run(2, "ip link set v2 mtu 1400") // silently drops what is longer
-	printed(t, ask(4001), "NOTE  datagrams of more than 1372 bytes do not reach south whole")
-	run(2, "ip link set v2 mtu 1500")
-	run(1, "ip link set v1 mtu 1220")
-	printed(t, ask(4001), "FAULT datagrams of 1200 bytes reach south only in pieces", "raise the MTU", "--carrier tcp")
-	run(1, "ip link set v1 mtu 1500")
-	if _, err := exec.LookPath("nft"); err != nil {
-		t.Skip("SKIPPED, not shown here: blocked UDP, without nft")
-	}
-	run(2, "nft add table inet f")
-	run(2, "nft add chain inet f in { type filter hook input priority 0; }")
-	run(2, "nft add rule inet f in meta l4proto udp drop")
-	printed(t, ask(4001), "NOTE  no datagram to south is answered", "a firewall drops UDP to 10.77.0.2:4001")
 }
 
 // TestDNSFault: a server that knows no name, and one that does not answer.

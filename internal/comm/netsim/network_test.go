@@ -3,6 +3,7 @@ package netsim_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,7 +18,10 @@ import (
 	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.MainWithoutLeaks(m) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most tests wait for frames and limits
+	testenv.MainWithoutLeaks(m)
+}
 
 func TestConformance(t *testing.T) {
 	for name, cfg := range map[string]netsim.Config{
