@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 		breakDisk()
 		main()
 	}
+	tempInMemory()
 	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "heddle-tests")) // not the user's ledgers
 	// The tests run side by side: most wait for each other's peers, links and time limits.
 	flag.Set("test.parallel", "8")
