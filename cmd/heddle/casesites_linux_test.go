@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/heddle-gnn/heddle/internal/testenv"
 )
 
 var processCases = []fieldCase{
@@ -141,8 +143,8 @@ var networkCases = []fieldCase{
 				"north exits 0.*south exits 0")
 		}
 		hosts := "echo 127.0.0.1 localhost > hosts; mount --bind hosts /etc/hosts"
-		c.run(0, "heddle plan --out plan.yaml north=$(cat north.id)@hospital-a.invalid:4001 "+
-			"south=$(cat south.id)@127.0.0.1:4002")
+		c.run(0, fmt.Sprintf("heddle plan --out plan.yaml north=$(cat north.id)@hospital-a.invalid:4001 "+
+			"south=$(cat south.id)@127.0.0.1:%d", testenv.FreePorts(c, 1)))
 		c.run(1, "met south --wait 4s --out x", "hospital-a.invalid.*(resolve|lookup|no such host|no address)")
 		c.run(0, go2("hospital-a.test:4001", "127.0.0.1:4002", hosts+"; (sleep 3; echo 127.0.0.1 "+
 			"hospital-a.test >> hosts) & true", ""), "north exits 0.*south exits 0")
