@@ -14,16 +14,47 @@ type Event = train.Event
 // as they come, and what waits for its result. A slow reader, one that stops early, or none, does not delay the run:
 // events that have no reader are kept, the last 4,096. The events end with the run.
 func Events(run func(onEvent func(Event)) (*Result, error)) (events iter.Seq[Event], wait func() (*Result, error)) {
-	q := train.NewEventQueue()
-	done := make(chan struct{})
+	waiting, done := make(chan Event, 4096), make(chan struct{})
+	add := func(e Event) {
+		for {
+			select {
+			case waiting <- e:
+				return
+			default:
+			}
+			select {
+			case <-waiting: // the oldest one
+			default:
+			}
+		}
+	}
 	var r *Result
 	var err error
 	go func() {
 		defer close(done)
-		defer q.End()
-		r, err = run(q.Add)
+		r, err = run(add)
 	}()
-	return q.All, func() (*Result, error) {
+	events = func(yield func(Event) bool) {
+		for {
+			select {
+			case e := <-waiting:
+				if !yield(e) {
+					return
+				}
+				continue
+			case <-done:
+			}
+			select {
+			case e := <-waiting:
+				if !yield(e) {
+					return
+				}
+			default:
+				return
+			}
+		}
+	}
+	return events, func() (*Result, error) {
 		<-done
 		return r, err
 	}

@@ -87,9 +87,30 @@ func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what 
 	return h, nil
 }
 
+// columnsAtOnce returns how many of the columns of a hop are sent at once, in a graph of that many nodes. Others' rows
+// take the most memory of class means, and half of it for large graphs.
+func columnsAtOnce(nodes int64, columns int) int {
+	if nodes < 1<<19 {
+		return columns
+	}
+	return (columns + 1) / 2
+}
+
 // Aggregate writes into y, for each own node, the weighted sum of its neighbours' rows. x has the rows of own nodes.
-// All rows have one matrix: own ones and what others send, which takes the place of the averages sent to them.
 func (h *Hop) Aggregate(ctx context.Context, y, x mat.Dense, what string) error {
+	at := columnsAtOnce(h.sender.shard.Nodes, x.Cols)
+	for lo := 0; lo < x.Cols; lo += at {
+		hi := min(lo+at, x.Cols)
+		if err := h.some(ctx, y.ColRange(lo, hi), x.ColRange(lo, hi), what); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// some is Aggregate of some columns. All rows have one matrix: own ones and what others send, which takes the place of
+// the averages sent to them.
+func (h *Hop) some(ctx context.Context, y, x mat.Dense, what string) error {
 	all, sent := len(h.times), x.Rows
 	if h.terms != nil {
 		sent += h.terms.NumDst

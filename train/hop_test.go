@@ -2,7 +2,10 @@ package train
 
 import (
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -11,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/mat"
 	"github.com/heddle-gnn/heddle/nn/aggregate"
+	"github.com/heddle-gnn/heddle/nn/closed"
 )
 
 // TestHop: whatever is sent, a hop equals the hop over the whole graph; sums are rounded no worse than rows.
@@ -25,24 +29,32 @@ func TestHop(t *testing.T) {
 				coding comm.Coding
 				off    float64
 			}{{comm.Coding{}, 1e-5}, {comm.Coding{Values: "int8", Columns: true}, 0.05}} {
-				var mu sync.Mutex
-				got := mat.New(g.N(), 4)
-				each(t, shards, c.coding, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
-					h, err := s.NewHop(t.Context(), WholeGraph(own), norm, "hop", crossing)
-					if err != nil {
-						return err
-					}
-					z := mat.New(own.Owned, 4)
-					if err := h.Aggregate(t.Context(), z, own.X.Dense, "rows"); err != nil {
-						return err
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					for i := range own.Owned {
-						copy(got.Row(int(own.Global[i])), z.Row(i))
-					}
-					return nil
-				})
+				hop := func(nodes int64) mat.Dense {
+					var mu sync.Mutex
+					got := mat.New(g.N(), 4)
+					each(t, shards, c.coding, func(_ *comm.Group, s *Sender, own *shard.Shard) error {
+						own.Nodes = nodes
+						h, err := s.NewHop(t.Context(), WholeGraph(own), norm, "hop", crossing)
+						if err != nil {
+							return err
+						}
+						z := mat.New(own.Owned, 4)
+						if err := h.Aggregate(t.Context(), z, own.X.Dense, "rows"); err != nil {
+							return err
+						}
+						mu.Lock()
+						defer mu.Unlock()
+						for i := range own.Owned {
+							copy(got.Row(int(own.Global[i])), z.Row(i))
+						}
+						return nil
+					})
+					return got
+				}
+				got := hop(int64(g.N()))
+				if !slices.Equal(hop(1<<20).Data, got.Data) { // whose columns come in two messages
+					t.Errorf("norm %d, %s, %+v: a large graph has other sums", norm, name, c.coding)
+				}
 				want := aggregate.Features(aggregate.Sum{}, graph.Normalise(&g.Adj, g.Adj.Degrees(), norm), g.X).Dense
 				for i := range g.N() {
 					for j, v := range want.Row(i) {
@@ -53,6 +65,22 @@ func TestHop(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// TestRowsOfALargeGraph: the list of what leaves has half of the columns of a hop in each message.
+func TestRowsOfALargeGraph(t *testing.T) {
+	for nodes, want := range map[int64]string{1<<19 - 1: "1×19 1×9", 1 << 19: "1×10 1×9 1×5 1×4"} {
+		l := NewMessages(Members{Peers: 2, Nodes: nodes})
+		layout := closed.Layout{Rounds: 2, Hops: 1, LogitHops: 1, Directions: 10, Residual: true}
+		l.AddClassRows(layout, 1, 1, 10, comm.Coding{})
+		var got []string
+		for _, m := range l.List {
+			got = append(got, fmt.Sprintf("%d×%d", m.Times, m.Numbers))
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%d nodes: messages must be %s (got %s)", nodes, want, text)
 		}
 	}
 }

@@ -334,13 +334,17 @@ func formatOf(c comm.Coding) string {
 // AddClassRows adds the rows that class means send before each hop of round r (the first is 0): columns, and the logits
 // of the round before. Logits reveal nothing beyond the columns from which they are computed.
 func (l *Messages) AddClassRows(spec closed.Layout, r int, views int64, classes int, rows comm.Coding) {
+	send := func(name, what string, width int, fresh bool) {
+		for at := columnsAtOnce(l.Nodes, width); width > 0; width -= at {
+			l.Send(name, what, views, min(at, width), fresh, rows)
+		}
+	}
 	for hop := range spec.HopsOf(r) {
 		what := "columns of the node"
 		if hop > 0 {
 			what = "columns aggregated " + OverHops(hop)
 		}
-		l.Send(fmt.Sprintf("rows of round %d, hop %d", r+1, hop), what, views, spec.MapWidth(r, classes), hop == 0,
-			rows)
+		send(fmt.Sprintf("rows of round %d, hop %d", r+1, hop), what, spec.MapWidth(r, classes), hop == 0)
 	}
 	for hop := range spec.LogitHopsOf(r) {
 		what, fresh := "logits of the round before, and their aggregates", false
@@ -350,6 +354,6 @@ func (l *Messages) AddClassRows(spec closed.Layout, r int, views int64, classes 
 		case spec.Hops == 0:
 			what = "aggregates of these logits"
 		}
-		l.Send(fmt.Sprintf("logits of round %d, hop %d", r, hop), what, views, spec.Width(classes), fresh, rows)
+		send(fmt.Sprintf("logits of round %d, hop %d", r, hop), what, spec.Width(classes), fresh)
 	}
 }
