@@ -132,7 +132,7 @@ func adversarial(t *rapid.T, members, columns, rows, bits int) [][]float32 {
 // Whatever the members send, the sum of the integers fits in its bits and is at most M/2 steps from the exact sum. It
 // equals the result of plain loops, and is the same bits at all members.
 func TestFixedSums(t *testing.T) {
-	for _, test := range []struct{ bits, members int }{{8, 8}, {16, 64}, {32, 20}} {
+	for _, test := range []struct{ bits, members int }{{8, 8}, {16, 64}, {32, 64}} {
 		t.Run(fmt.Sprintf("%d bits", test.bits), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				members := rapid.IntRange(2, test.members).Draw(t, "members")

@@ -28,7 +28,7 @@ func TestGemmBF16Random(t *testing.T) {
 		return x
 	}
 	each(t, func(t *testing.T) {
-		for turn := range 40 {
+		for turn := range 60 {
 			m, n, k := 1+r.IntN(70), 1+r.IntN(70), 1+r.IntN(70)
 			if turn%10 == 0 {
 				m, n, k = 40, 47, 700+r.IntN(200)

@@ -33,7 +33,7 @@ import (
 // HEDDLE_SCHEDULES says how many; a violation names the seed, and HEDDLE_SCHEDULE runs that one alone, or begins there
 // where both are set.
 func TestFaultSchedules(t *testing.T) {
-	first, count := seeds(t, 100, 30)
+	first, count := seeds(t, 150, 30)
 	worlds := scheduled(t)
 	kinds := map[string]int{}
 	for seed := first; seed < first+count && !t.Failed(); seed++ {
@@ -41,7 +41,7 @@ func TestFaultSchedules(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { w.live(t, seed, kinds) })
 	}
 	t.Logf("faults: %v", kinds)
-	if count >= 100 && len(kinds) < 6 {
+	if count >= 150 && len(kinds) < 6 {
 		t.Errorf("only %v of six kinds of faults came up", kinds)
 	}
 }
