@@ -86,7 +86,7 @@ func (f *Faults) Err() error {
 	if len(all) == mostFaults {
 		all = append(all, fmt.Errorf("these are the first %d faults; there may be more", mostFaults))
 	}
-	return errors.Join(append(all, errors.New("option on-error skip puts such rows into skipped.csv instead"))...)
+	return errors.Join(append(all, errors.New("option on-error skip leaves such rows out"))...)
 }
 
 // Again calls read until it adds no row to the faults: then neither the statistics of columns nor the nodes' edges
