@@ -36,20 +36,17 @@ func Events(run func(onEvent func(Event)) (*Result, error)) (events iter.Seq[Eve
 	}()
 	events = func(yield func(Event) bool) {
 		for {
+			var e Event
 			select {
-			case e := <-waiting:
-				if !yield(e) {
-					return
-				}
-				continue
+			case e = <-waiting:
 			case <-done:
-			}
-			select {
-			case e := <-waiting:
-				if !yield(e) {
+				select {
+				case e = <-waiting:
+				default:
 					return
 				}
-			default:
+			}
+			if !yield(e) {
 				return
 			}
 		}

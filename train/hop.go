@@ -87,8 +87,8 @@ func (s *Sender) NewHop(ctx context.Context, v GraphView, norm graph.Norm, what 
 	return h, nil
 }
 
-// columnsAtOnce returns how many of the columns of a hop are sent at once, in a graph of that many nodes. Others' rows
-// take the most memory of class means, and half of it for large graphs.
+// columnsAtOnce returns how many columns of a hop one message has, in a graph of that many nodes. In a large graph it
+// is half of them: the rows of other sites take the most memory of class means.
 func columnsAtOnce(nodes int64, columns int) int {
 	if nodes < 1<<19 {
 		return columns

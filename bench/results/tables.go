@@ -101,8 +101,8 @@ func details(p *page.Page, settings []string) {
 		strings.Join(settings, "\n"))
 }
 
-// tuned returns the variant with the best mean validation metric, or the first one if there are no validation nodes. It
-// skips variants that cannot train on the data set.
+// tuned trains every variant of r and returns the one that validates best on average. Without validation nodes that is
+// the first. It skips variants that cannot train on the data set.
 func (b *book) tuned(ctx context.Context, r row) (best experiment, err error) {
 	if len(r.grid) == 0 {
 		return r.experiment, nil

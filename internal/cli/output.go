@@ -8,6 +8,7 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -255,10 +256,10 @@ func (out Output) writePredictions(o *heddle.Result, shards []*shard.Shard) erro
 		}
 		return WriteEmbeddings(out.Rows, all, out.Pages)
 	}
-	var parts errgroup.Group
+	var parts sync.WaitGroup
 	for k, g := range all {
 		if g.Predictions.Kind() != graph.Numbers {
-			parts.Go(func() error { all[k].known = g.allProbabilities(); return nil })
+			parts.Go(func() { all[k].known = g.allProbabilities() })
 		}
 	}
 	parts.Wait()

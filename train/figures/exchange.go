@@ -98,7 +98,7 @@ func (e *Exchange) Fault() error { return e.fault }
 // runExchange is Run without the logits. The first number of the first sum counts the sites that have the sums already:
 // a restarted site learns from it whether to sum anew, at no message more. Each sum needs the totals of the one before:
 // likelihoods need the label counts, sheets the temperatures, groups the thresholds. A reduction writes totals over
-// this site's part, so there is a copy of its sheets.
+// this site's part, so it keeps a copy of its sheets.
 func (e *Exchange) runExchange(ctx context.Context, g *comm.Group, r comm.Reducer, m *nn.Model,
 	sent comm.Counts) error {
 	before := g.Bytes()
