@@ -214,7 +214,7 @@ func (s Site) joinGraph(ctx context.Context, p Plan, g *graph.Graph, outside []s
 // joinLeaf is JoinGraph for a leaf. dir keeps the name that identifies it to the sites in this run, and nothing else.
 func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) (*Result, error) {
 	if p = forJoin(p); g == nil {
-		return nil, input(errors.New("a leaf needs a graph"))
+		return nil, input(errors.New("a phone needs a graph"))
 	}
 	if err := errors.Join(disclosure.CheckMembers(p), p.Only("join"), g.Valid()); err != nil {
 		return nil, input(err)
@@ -234,7 +234,7 @@ func (s Site) joinLeaf(ctx context.Context, p Plan, g *graph.Graph, dir string) 
 		r = of
 		r.Sums, r.Sent.Reduce, r.Peers[0].Reduce = p.SumTerms(len(p.Members)), at.Shared(), at.Shared()
 		// What differs between leaves stays out of the card: all of them write the same file.
-		r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "leaves", 0, len(p.Members), r.Sums.Trust
+		r.Card.Dataset, r.Card.Nodes, r.Card.Peers, r.Card.Sums = "phones", 0, len(p.Members), r.Sums.Trust
 		if s.OnModel != nil {
 			err = s.OnModel(r)
 		}

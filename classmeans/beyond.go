@@ -26,9 +26,9 @@ func (t *Trainer) fitsBeyond() error {
 	case t.Beyond == nil:
 		return nil
 	case !t.Leaves:
-		return errors.New("only a run with leaves has edges that members do not see")
+		return errors.New("only a run with phones has edges that members do not see")
 	case c.Inductive:
-		return errors.New("inductive must be false where leaves have edges: nobody knows which neighbours train")
+		return errors.New("inductive must be false where phones have edges: nobody knows which neighbours train")
 	}
 	return nil
 }

@@ -23,14 +23,14 @@ func (t *Trainer) fitsLeaves() error {
 	case !t.Leaves:
 		return nil
 	case c.Random != 0:
-		return errors.New("random_features must be 0 with leaves: its sums are too large for a phone")
+		return errors.New("random_features must be 0 with phones: its sums are too large for a phone")
 	case c.Epsilon > 0:
-		return errors.New("epsilon must be 0 with leaves: nobody sees the parts of a sum")
+		return errors.New("epsilon must be 0 with phones: nobody sees the parts of a sum")
 	case c.numbers():
-		return errors.New("nodes must have classes with leaves (got a numeric target): what a phone adds to a count " +
+		return errors.New("nodes must have classes with phones (got a numeric target): what a phone adds to a count " +
 			"is bounded, not a number")
 	case t.Checkpoints != nil:
-		return errors.New("a run with leaves keeps no checkpoints: its sums are kept (leaf.Journal)")
+		return errors.New("a run with phones keeps no checkpoints: its sums are kept (leaf.Journal)")
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func (p Plan) fitLeaves(c *classmeans.Config, errs *faults) {
 	}
 	m := p.ClassMeans
 	if m.LeafEdges && p.Inductive {
-		errs.add("inductive must be false with leaf_edges (got true): nobody but a leaf knows what its rows are of")
+		errs.add("inductive must be false with leaf_edges (got true): nobody but a phone knows what its rows are of")
 	}
 	if p.Runs > 1 {
 		errs.add("runs must be 1 with phones (got %d)", p.Runs)
@@ -85,7 +85,7 @@ func (p *Plan) CollectLeaves(port int) error {
 			parts := strings.Split(a, "/")
 			at := slices.IndexFunc(parts, func(part string) bool { return part == "udp" || part == "tcp" })
 			if at < 0 || at+1 >= len(parts) {
-				return fmt.Errorf("%s: its address must name a port for one for leaves (got %s)", m.Name, a)
+				return fmt.Errorf("%s: its address must have a UDP or TCP port (got %s)", m.Name, a)
 			}
 			host := strings.Join(parts[:at], "/")
 			if _, ok := ports[host]; !ok {
@@ -101,7 +101,7 @@ func (p *Plan) CollectLeaves(port int) error {
 		}
 		for _, a := range all {
 			if slices.Contains(p.Addresses(), a) {
-				return fmt.Errorf("%s: its address for leaves must not be a member's (got %s)", m.Name, a)
+				return fmt.Errorf("%s: its address for phones must not be a member's (got %s)", m.Name, a)
 			}
 		}
 		p.Members[r].LeafAddresses = all

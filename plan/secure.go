@@ -65,7 +65,7 @@ func (p Plan) SumTerms(peers int) SumTerms {
 		s.Trust = "sums are in the clear: the peer that adds up a vector sees each peer's part of it"
 	}
 	if p.ClassMeans.Leaves > 0 {
-		s.Trust += fmt.Sprintf("; nobody sees a leaf's part, unless the %d peers that collect shares pool theirs",
+		s.Trust += fmt.Sprintf("; nobody sees a phone's part, unless the %d peers that collect shares pool theirs",
 			p.Collecting())
 	}
 	return s

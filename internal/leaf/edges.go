@@ -181,7 +181,7 @@ func parseNodes(b []byte, ids []string) (of shard.BorderNodes, err error) {
 			row, has = 0, true
 		}
 		if !has || slices.Contains(of.Rows, row) {
-			return of, fmt.Errorf("the leaf's graph must have the node %q once, which the sites know it by", name)
+			return of, fmt.Errorf("the phone's graph must have the node %q once, which the sites know it by", name)
 		}
 		of.Rows, of.Degree = append(of.Rows, row), append(of.Degree, float32(binary.LittleEndian.Uint32(b)))
 		b = b[end:]

@@ -69,9 +69,9 @@ func (in *Intake) Admit(ctx context.Context, t Token, evidence []byte) error {
 	case q == nil:
 		return fmt.Errorf("%w: this site has no cohort %q", ErrNotAdmitted, name)
 	case q.leaves >= q.Most:
-		return fmt.Errorf("%w: cohort %q must have at most %d leaves", ErrNotAdmitted, name, q.Most)
+		return fmt.Errorf("%w: cohort %q must have at most %d phones", ErrNotAdmitted, name, q.Most)
 	case len(in.leaves) >= in.agreed.Most:
-		return fmt.Errorf("%w: a run must have at most %d leaves", ErrNotAdmitted, in.agreed.Most)
+		return fmt.Errorf("%w: a run must have at most %d phones", ErrNotAdmitted, in.agreed.Most)
 	}
 	nodes, err := in.find(as.Nodes)
 	if err != nil {
@@ -156,7 +156,7 @@ func (in *Intake) Accept(t Token, b []byte, now time.Time) error {
 	case q == nil:
 		return ErrNotAdmitted
 	case !q.take(now):
-		return fmt.Errorf("leaves of cohort %q must send at most %g messages a second", q.Name, q.Rate)
+		return fmt.Errorf("phones of cohort %q must send at most %g messages a second", q.Name, q.Rate)
 	case s.token != t:
 		return errors.New("the share must be the sender's own")
 	case s.run != in.agreed.Run:

@@ -41,7 +41,7 @@ func (a Agreement) Validate() error {
 		got, least, most int
 	}{
 		{"sites that collect shares", a.Sites, 2, 64}, {"least_leaves", a.Least, 2, MostLeaves},
-		{"leaves admitted", a.Most, a.Least, MostLeaves},
+		{"phones admitted", a.Most, a.Least, MostLeaves},
 	} {
 		if one.got < one.least || one.got > one.most {
 			errs = append(errs, fmt.Errorf("%s must be between %d and %d (got %d)", one.name, one.least, one.most,
@@ -74,10 +74,10 @@ func (a Agreement) bound(sites int) float64 { return 0x1p63 * Step / float64(a.M
 // largest magnitude of the former.
 func pack(c *comm.Contribution, most float64) (comm.Integers, error) {
 	if c.Residual != nil {
-		return comm.Integers{}, fmt.Errorf("%v: sums with leaves cannot have residuals", c.ID)
+		return comm.Integers{}, fmt.Errorf("%v: sums with phones cannot have residuals", c.ID)
 	}
 	if n := len(c.Update) + len(c.Counts); n > mostNumbers {
-		return comm.Integers{}, fmt.Errorf("%v: a sum with leaves must have at most %d numbers (got %d)", c.ID,
+		return comm.Integers{}, fmt.Errorf("%v: a sum with phones must have at most %d numbers (got %d)", c.ID,
 			mostNumbers, n)
 	}
 	x := comm.NewIntegers(64, len(c.Update)+len(c.Counts))

@@ -114,7 +114,7 @@ func Dial(ctx context.Context, t comm.Transport, a Agreement, token Token, evide
 		if err == nil && a.Edges {
 			if kind, of, err = recvMessage(ctx, t, q, mostMessage); err == nil &&
 				(kind != description || q > 0 && string(of) != string(told)) {
-				err = errors.New("all sites must describe the same nodes of the leaf")
+				err = errors.New("all sites must describe the same nodes of the phone")
 			}
 			told = of
 		}
@@ -172,7 +172,7 @@ func (l *TransportUplink) answer(ctx context.Context, site int) ([]byte, error) 
 }
 
 // errSuperseded is why a leaf that has connected again is heard no more over its last connection.
-var errSuperseded = errors.New("the leaf has connected again")
+var errSuperseded = errors.New("the phone has connected again")
 
 // connects returns the function that takes the shares of a leaf that has connected. Shares of its last connection are
 // late from now on, and do not replace newer ones.
@@ -196,7 +196,7 @@ func (s *Collector) connects(t Token) (accept func(share []byte) error) {
 func (s *Collector) Serve(ctx context.Context, t comm.Transport, from int) error {
 	kind, b, err := recvMessage(ctx, t, from, len(Token{})+MostEvidence)
 	if err == nil && (kind != hello || len(b) < len(Token{})) {
-		err = errors.New("a leaf must begin with its token")
+		err = errors.New("a phone must begin with its token")
 	}
 	if err != nil {
 		return err

@@ -141,7 +141,7 @@ func (l *Contributor) Gather(ctx context.Context, id comm.ReduceID, x mat.Dense)
 			err = fmt.Errorf("the sums over neighbours in exchange %d must have %d bytes and say so (got %d)", k,
 				sumsHeader+len(sum.B), len(b))
 		case string(b[12:sumsHeader]) != string(parts[0][12:sumsHeader]):
-			err = errors.New("all sites must have added up the same leaves")
+			err = errors.New("all sites must have added up the same phones")
 		}
 		if err != nil {
 			return mat.Dense{}, &comm.PeerError{Rank: q, Op: id.String(), Err: err}

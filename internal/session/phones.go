@@ -63,14 +63,14 @@ func OfSites(r comm.Reducer) comm.Reducer {
 func (s Site) collects(t Terms, at *Session) (*phoneSums, error) {
 	switch {
 	case t.Phones == nil && s.Phones != nil:
-		return nil, train.Input(errors.New("rules for leaves apply only to plans with leaves above 0"))
+		return nil, train.Input(errors.New("rules for phones apply only to plans with leaves above 0"))
 	case t.Phones == nil:
 		return nil, nil
 	case t.Rank < t.Phones.Sites && s.Phones == nil:
-		return nil, train.Input(fmt.Errorf("%s collects shares of leaves by the plan (leaf_addresses), "+
+		return nil, train.Input(fmt.Errorf("%s collects shares of phones by the plan (leaf_addresses), "+
 			"and needs rules for whom it admits", at.Names[t.Rank]))
 	case t.Rank >= t.Phones.Sites && s.Phones != nil:
-		return nil, train.Input(fmt.Errorf("rules for leaves are for members with leaf_addresses (%s has none)",
+		return nil, train.Input(fmt.Errorf("rules for phones are for members with leaf_addresses (%s has none)",
 			at.Names[t.Rank]))
 	}
 	c := &phoneSums{terms: t, ids: s.Shard.IDs, secure: at.Reducer, note: at.Event}
@@ -144,7 +144,7 @@ func (c *phoneSums) beginSums(ctx context.Context, g *comm.Group) (comm.Reducer,
 		closes := intake.Quorum(c.terms.Phones.Quorum, c.terms.Phones.Wait)
 		until = func(ctx context.Context, exchange int) error {
 			err := closes(ctx, exchange)
-			text := fmt.Sprintf("sum %d: shares of %d leaves", exchange+1, intake.Shares())
+			text := fmt.Sprintf("sum %d: shares of %d phones", exchange+1, intake.Shares())
 			c.note(train.Event{Kind: train.Trace, Text: text})
 			return err
 		}
@@ -179,7 +179,7 @@ func (c *phoneSums) end(ctx context.Context, run error) error {
 		staying, cancel := context.WithTimeout(ctx, c.Stay)
 		if missing := c.Behind(); missing > 0 {
 			c.note(train.Event{Kind: train.Note, Text: fmt.Sprintf(
-				"the model is done and written; staying for %d leaves, for at most %s", missing, c.Stay)})
+				"the model is done and written; staying for %d phones, for at most %s", missing, c.Stay)})
 		}
 		c.Finish(staying)
 		cancel()

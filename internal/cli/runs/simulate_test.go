@@ -269,7 +269,7 @@ func TestRefuses(t *testing.T) {
 		"--participation must be above 0 and at most 1 (got -1)": {"--participation", "1,-1"},
 		"--labelled must be 0 to 0.5 (got 1)":                    {"--labelled", "1"},
 		"least_leaves must be between 2 and":                     {"--phones", "10", "--least-leaves", "1"},
-		"leaves admitted must be between 20 and":                 {"--phones", "10"},
+		"phones admitted must be between 20 and":                 {"--phones", "10"},
 		"--single without --phones":                              {"--phones", "30", "--data", "nowhere", "--single"},
 		"stat nowhere":                                           {"--data", "nowhere"},
 	} {
