@@ -33,7 +33,7 @@ type Pages interface {
 
 // Bind adds the flags.
 func (f *HTTP) Bind(set *pflag.FlagSet) {
-	set.StringVar(&f.Address, "http", "", "serve the run's state at this address, as 127.0.0.1:8080")
+	set.StringVar(&f.Address, "http", "", "serve the state at this address, as 127.0.0.1:8080")
 	set.StringVar(&f.Token, "http-token-file", "", "file with the token of --http, needed beyond loopback")
 	cli.Reads(set, "http-token-file")
 }
