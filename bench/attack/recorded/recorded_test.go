@@ -90,7 +90,7 @@ func TestClassRowsHide(t *testing.T) {
 func TestColumnsGuessed(t *testing.T) {
 	long, tried := testenv.LongForm(t), 150 // also fewer hops
 	if long {
-		tried = 400
+		tried = 400 // at most two of them are sent as zeros, which name nothing
 	}
 	for _, c := range []struct {
 		coarse, hops string
@@ -108,7 +108,7 @@ func TestColumnsGuessed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if attack, base := r.Share(); r.Tried != tried || attack-base < c.least || attack-base > c.most {
+		if attack, base := r.Share(); r.Tried < tried-2 || attack-base < c.least || attack-base > c.most {
 			t.Errorf("%+v: %.3f of the words in %d rows, %.3f without a row", c, attack, r.Tried, base)
 		}
 	}
