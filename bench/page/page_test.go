@@ -145,8 +145,8 @@ func TestPagesAreRendered(t *testing.T) {
 			t.Errorf("%s must report what is, not what was to be (got %q)", name, w)
 		}
 	}
-	if len(pages) != 8 || words > 8_600 {
-		t.Errorf("there must be 8 pages of at most 8,600 words (got %d of %d)", len(pages), words)
+	if len(pages) != 8 || words > 8_150 {
+		t.Errorf("there must be 8 pages of at most 8,150 words (got %d of %d)", len(pages), words)
 	}
 }
 
