@@ -129,10 +129,7 @@ type nodeReader struct {
 func (e *Encoding) newNodeReader(row func(x *mat.Sparse) error) *nodeReader {
 	n := &nodeReader{e: e, row: row, class: map[string]int32{}, classes: table.NewSpellings(e.Classes),
 		index: map[string]int32{}, keys: map[string]int32{}}
-	n.g = &graph.Graph{Labels: graph.Labels{Classes: len(e.Classes), Names: e.Classes}}
-	if e.Regression {
-		n.g.Labels = graph.Labels{Classes: 1, Names: []string{e.Label}, Values: []float32{}}
-	}
+	n.g = &graph.Graph{Labels: e.NoLabels()}
 	for c, name := range e.Classes {
 		n.class[name] = int32(c)
 	}
@@ -140,6 +137,17 @@ func (e *Encoding) newNodeReader(row func(x *mat.Sparse) error) *nodeReader {
 	n.reading.Unknown, n.reading.Example = make([]int, len(e.Columns)), make([]string, len(e.Columns))
 	n.reading.filled = make([]bool, len(e.Columns))
 	return n
+}
+
+// NoLabels returns labels of no nodes, of the kind and with the names that tables of e have.
+func (e *Encoding) NoLabels() graph.Labels {
+	switch {
+	case e.Regression:
+		return graph.Labels{Classes: 1, Names: []string{e.Label}, Values: []float32{}}
+	case e.Multi:
+		return graph.Labels{Classes: len(e.Classes), Names: e.Classes, Bits: []uint8{}}
+	}
+	return graph.Labels{Classes: len(e.Classes), Names: e.Classes}
 }
 
 // read reads a table.

@@ -42,45 +42,21 @@ func (c *Encodings) Join(types []*graph.Graph) (*graph.Graph, []int32, error) {
 		g.Split = append(g.Split, of.Split...)
 	}
 	g.X.Sparse = graph.Diagonal(x)
-	g.Labels = c.labels(types, len(g.Split))
+	g.Labels = c.labels(types, first, len(g.Split))
 	return g, first, nil
 }
 
-// labels returns the labels of n nodes. Only nodes of one type may have any.
-func (c *Encodings) labels(types []*graph.Graph, n int) graph.Labels {
+// labels returns the labels of n nodes. Only nodes of one type may have any; first has each type's first node.
+func (c *Encodings) labels(types []*graph.Graph, first []int32, n int) graph.Labels {
 	target := slices.IndexFunc(c.Nodes, func(n NodeEncoding) bool { return n.Of.Label != "" })
-	before := 0 // nodes
-	for k := range max(target, 0) {
-		if types[k] != nil {
-			before += len(types[k].Split)
-		}
-	}
-	var own graph.Labels
-	if target >= 0 && types[target] != nil {
-		own = types[target].Labels
-	}
 	if target < 0 {
 		return graph.Labels{}.None(graph.Single, n)
 	}
-	of, kind := c.Nodes[target].Of, graph.Single
-	l := graph.Labels{Classes: len(of.Classes)}
-	switch {
-	case of.Regression:
-		l.Classes, kind = 1, graph.Numbers
-	case of.Multi:
-		kind = graph.Several
+	own := c.Nodes[target].Of.NoLabels()
+	if of := types[target]; of != nil && len(of.Split) > 0 {
+		own = of.Labels
 	}
-	l = l.None(kind, n)
-	if l.Names = of.Classes; of.Regression {
-		l.Names = []string{of.Label}
-	}
-	if kind == graph.Single {
-		copy(l.Class[before:], own.Class)
-	} else {
-		copy(l.Values[min(before, len(l.Values)):], own.Values)
-		copy(l.Bits[min(before*l.Classes, len(l.Bits)):], own.Bits)
-	}
-	return l
+	return own.Within(n, int(first[target]))
 }
 
 // nobody owns a node of a table without a column of owners, until its neighbours decide.
