@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -57,6 +58,7 @@ type merger struct {
 	rank    int
 	owned   []partRow   // in the order of their global IDs
 	base    []int32     // [part] first number of its sources if all parts' sources are concatenated
+	begin   []int32     // [part] first number of its own nodes if all parts' own nodes are concatenated
 	to      []int32     // [concatenated source] source of the merged shard
 	sources int32       // number of sources of the merged shard
 	halo    [][]partRow // [worker]
@@ -69,6 +71,7 @@ func newMerger(parts []*Shard, workers, rank int) *merger {
 	of := make(map[int64]int32) // source of the merged shard by global ID
 	var lined int32
 	for p, s := range parts {
+		m.begin = append(m.begin, int32(len(m.owned)))
 		for i := range s.Owned {
 			m.owned = append(m.owned, partRow{p, int32(i)})
 		}
@@ -111,49 +114,22 @@ func (m *merger) global(at partRow) int64 { return m.parts[at.part].Global[at.ro
 // sort sorts rows by the global IDs of their nodes.
 func (m *merger) sort(list []partRow) {
 	slices.SortFunc(list, func(a, b partRow) int {
-		if x, y := m.global(a), m.global(b); x != y {
-			return int(min(max(x-y, -1), 1))
-		}
-		return a.part - b.part
+		return cmp.Or(cmp.Compare(m.global(a), m.global(b)), a.part-b.part)
 	})
 }
 
 func (m *merger) shard() *Shard {
 	first := m.parts[0]
 	s := &Shard{Rank: m.rank, Parts: m.workers, Owned: len(m.owned), Nodes: first.Nodes, Name: first.Name,
-		Encoding: first.Encoding, Boundary: make([][]int32, m.workers), Split: make([]graph.Split, len(m.owned)),
-		HaloPtr: []int{len(m.owned)}, Global: make([]int64, 0, m.sources),
-		Labels: first.Labels.Select(nil),
-		Types:  graph.Types{Names: first.Types.Names, Ptr: slices.Clone(first.Types.Ptr)}}
-	if first.IDs != nil {
-		s.IDs = []string{}
-	}
+		Encoding: first.Encoding, Boundary: make([][]int32, m.workers), HaloPtr: []int{len(m.owned)},
+		Global: make([]int64, 0, m.sources)}
 	b := binary.LittleEndian.AppendUint32([]byte("heddle parts merged\n"), uint32(m.workers))
 	s.Fingerprint = sha256.Sum256(append(b, first.Fingerprint[:]...))
 	add := func(at partRow) { s.Global = append(s.Global, m.global(at)) }
 	rows := make([]int32, len(m.owned)) // where the parts' own rows are lined up
-	begins, own := make([]int32, len(m.parts)), int32(0)
-	for p, part := range m.parts {
-		begins[p] = own
-		own += int32(part.Owned)
-	}
 	for k, at := range m.owned {
 		add(at)
-		part, i := m.parts[at.part], int(at.row)
-		rows[k] = begins[at.part] + at.row
-		s.Split[k] = part.Split[i]
-		one := part.Labels.Select([]int32{at.row})
-		s.Labels.Class = append(s.Labels.Class, one.Class...)
-		s.Labels.Bits, s.Labels.Values = append(s.Labels.Bits, one.Bits...), append(s.Labels.Values, one.Values...)
-		if part.IDs != nil {
-			s.IDs = append(s.IDs, part.IDs[i])
-		}
-		if part.Types.Count() > 0 {
-			s.Types.Of = append(s.Types.Of, part.Types.Of[i])
-		}
-	}
-	if first.Types.Count() > 0 && s.Types.Of == nil {
-		s.Types.Of = []uint8{}
+		rows[k] = m.begin[at.part] + at.row
 	}
 	for _, list := range m.halo {
 		for _, at := range list {
@@ -163,14 +139,29 @@ func (m *merger) shard() *Shard {
 	}
 	m.boundary(s)
 	m.edges(s, rows)
-	if first.X.Cols() > 0 {
-		var x []graph.Features
-		for _, part := range m.parts {
-			x = append(x, part.X)
-		}
-		s.X = graph.Below(x).Select(rows)
-	}
+	s.setTables(m.tables().SelectNodes(rows))
+	s.Types.Ptr = slices.Clone(s.Types.Ptr) // the others are copies already
 	return s
+}
+
+// tables returns the parts' own nodes, one part's below another's.
+func (m *merger) tables() *graph.Graph {
+	all, x := m.parts[0].tables(), []graph.Features{m.parts[0].X}
+	l := &all.Labels
+	// Clipped, so that appending to what the first part has copies it.
+	all.Split, all.IDs, all.Types.Of = slices.Clip(all.Split), slices.Clip(all.IDs), slices.Clip(all.Types.Of)
+	l.Class, l.Bits, l.Values = slices.Clip(l.Class), slices.Clip(l.Bits), slices.Clip(l.Values)
+	for _, part := range m.parts[1:] {
+		x = append(x, part.X)
+		all.Split, all.IDs = append(all.Split, part.Split...), append(all.IDs, part.IDs...)
+		all.Types.Of = append(all.Types.Of, part.Types.Of...)
+		l.Class, l.Bits = append(l.Class, part.Labels.Class...), append(l.Bits, part.Labels.Bits...)
+		l.Values = append(l.Values, part.Labels.Values...)
+	}
+	if x[0].Cols() > 0 {
+		all.X = graph.Below(x)
+	}
+	return all
 }
 
 // boundary sets which owned nodes are in the halo of each other worker.
@@ -205,14 +196,9 @@ func (m *merger) edges(s *Shard, rows []int32) {
 		return
 	}
 	var order []int32 // of rows r·D + i
-	begins, at := make([]int32, len(m.parts)), int32(0)
-	for p, part := range m.parts {
-		begins[p] = at
-		at += int32(relations * part.Owned)
-	}
 	for r := range relations {
 		for _, k := range m.owned {
-			order = append(order, begins[k.part]+int32(r*m.parts[k.part].Owned)+k.row)
+			order = append(order, int32(relations)*m.begin[k.part]+int32(r*m.parts[k.part].Owned)+k.row)
 		}
 	}
 	s.Typed = graph.Relations{Names: m.parts[0].Typed.Names, Adj: *m.lined(typed).Relabel(order, m.to, len(s.Global))}
