@@ -51,32 +51,19 @@ func NewEdges(g *graph.CSR, id []int64, loops, scaled bool) *InEdges {
 
 // takeLoops moves the edges from a vertex to itself out of the rows.
 func (e *InEdges) takeLoops(g *graph.CSR) {
-	e.RowPtr, e.Col = make([]int64, g.NumDst+1), make([]int32, 0, len(g.Col))
+	keep := make([]bool, len(g.Col))
 	if g.Weight != nil {
-		e.Weight, e.Loop = make([]float32, 0, len(g.Col)), make([]float32, g.NumDst)
-	}
-	if g.Edge != nil {
-		e.Edge = make([]int32, 0, len(g.Col))
+		e.Loop = make([]float32, g.NumDst)
 	}
 	for i := range g.NumDst {
-		col, weight := g.Row(i)
-		rows := g.EdgeRows(i)
-		for k, j := range col {
-			switch {
-			case int(j) != i:
-				e.Col = append(e.Col, j)
-				if rows != nil {
-					e.Edge = append(e.Edge, rows[k])
-				}
-				if weight != nil {
-					e.Weight = append(e.Weight, weight[k])
-				}
-			case weight != nil:
-				e.Loop[i] = weight[k]
+		for k := g.RowPtr[i]; k < g.RowPtr[i+1]; k++ {
+			if keep[k] = int(g.Col[k]) != i; !keep[k] && g.Weight != nil {
+				e.Loop[i] = g.Weight[k]
 			}
 		}
-		e.RowPtr[i+1] = int64(len(e.Col))
 	}
+	rest := g.Keep(keep)
+	e.RowPtr, e.Col, e.Weight, e.Edge = rest.RowPtr, rest.Col, rest.Weight, rest.Edge
 }
 
 // order sorts each row by the sources' IDs.
