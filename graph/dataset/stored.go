@@ -79,7 +79,8 @@ func (s *StoredNodes) Features() []section.Section {
 	}
 	return []section.Section{
 		section.Array("x/shape", []int64{int64(n), int64(cols)}),
-		section.Stream("x/row_ptr", section.I64, []int{n + 1}, s.pointers),
+		section.Stream("x/row_ptr", section.I64, []int{n + 1},
+			func(w io.Writer) error { return section.WritePointers(w, s.values) }),
 		section.Stream("x/col", section.I32, []int{int(total)},
 			s.rows(func(w io.Writer, x *mat.Sparse) error { return section.WriteArray(w, x.Col) })),
 		section.Stream("x/val", section.F32, []int{int(total)},
@@ -99,19 +100,5 @@ func (s *StoredNodes) rows(write func(w io.Writer, x *mat.Sparse) error) func(io
 			return write(b, x)
 		})
 		return errors.Join(err, b.Flush())
-	}
-}
-
-// pointers writes the start of each row of sparse features, from the numbers of values.
-func (s *StoredNodes) pointers(w io.Writer) error {
-	b, ptr := bufio.NewWriterSize(w, 1<<16), []int64{0}
-	for k := 0; ; k++ {
-		if err := section.WriteArray(b, ptr); err != nil {
-			return err
-		}
-		if k == len(s.values) {
-			return b.Flush()
-		}
-		ptr[0] += int64(s.values[k])
 	}
 }

@@ -1,6 +1,7 @@
 package section
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -53,12 +54,6 @@ func (f *Ranges) open(kind string) error {
 // Close closes the file.
 func (f *Ranges) Close() error { return f.file.Close() }
 
-// Table writes the sections' names, shapes and checksums, which distinguish this file from any other.
-func (f *Ranges) Table(w io.Writer) error {
-	_, err := w.Write(f.head)
-	return err
-}
-
 // Elements returns a reader of n elements of a section, from element `at` on.
 func (f *Ranges) Elements(name string, at, n int64) (*io.SectionReader, error) {
 	k, ok := f.index[name]
@@ -97,6 +92,17 @@ func ReadArray[T Element](r io.Reader, dst []T) error {
 func WriteArray[T Element](w io.Writer, src []T) error {
 	_, err := w.Write(bytesOf(src))
 	return err
+}
+
+// WritePointers writes the pointers of rows with these numbers of elements: 0, then the end of each row.
+func WritePointers(w io.Writer, elements []int32) error {
+	b, end := bufio.NewWriterSize(w, 1<<16), []int64{0}
+	err := WriteArray(b, end)
+	for k := 0; k < len(elements) && err == nil; k++ {
+		end[0] += int64(elements[k])
+		err = WriteArray(b, end)
+	}
+	return errors.Join(err, b.Flush())
 }
 
 // Size returns the bytes of an element of T.

@@ -58,7 +58,7 @@ type merger struct {
 	rank    int
 	owned   []partRow   // in the order of their global IDs
 	base    []int32     // [part] first number of its sources if all parts' sources are concatenated
-	begin   []int32     // [part] first number of its own nodes if all parts' own nodes are concatenated
+	begin   []int32     // [part] first number of its nodes if all parts' own nodes are concatenated
 	to      []int32     // [concatenated source] source of the merged shard
 	sources int32       // number of sources of the merged shard
 	halo    [][]partRow // [worker]

@@ -64,15 +64,16 @@ func WriteNodes(path string, of *graph.Graph, features []section.Section, n int,
 	if err := g.gather(); err != nil {
 		return err
 	}
-	split := section.Stream("split", section.U8, []int{n}, g.none)
-	if of.Split != nil {
-		split = section.Array("split", of.Split)
+	split := of.Split
+	if split == nil { // no node is in any
+		split = make([]graph.Split, n)
 	}
 	list := []section.Section{
 		section.Array("name", []byte(of.Name)),
-		split,
+		section.Array("split", split),
 		section.Array("encoding", of.Encoding),
-		section.Stream("adj/0/row_ptr", section.I64, []int{n + 1}, g.pointers),
+		section.Stream("adj/0/row_ptr", section.I64, []int{n + 1},
+			func(w io.Writer) error { return section.WritePointers(w, g.degree) }),
 		section.Stream("adj/0/col", section.I32, []int{int(g.stored)}, g.columns),
 	}
 	list = append(append(list, features...), of.Labels.Sections()...)
@@ -283,33 +284,4 @@ func (g *ingest) columns(w io.Writer) error {
 		}
 	}
 	return nil
-}
-
-// none writes the splits: no node is of any.
-func (g *ingest) none(w io.Writer) error {
-	zero := make([]byte, 1<<16)
-	for left := g.n; left > 0; left -= len(zero) {
-		zero = zero[:min(len(zero), left)]
-		if _, err := w.Write(zero); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pointers writes the row pointers.
-func (g *ingest) pointers(w io.Writer) error {
-	ptr := make([]int64, 1, 1<<13)
-	sum := int64(0)
-	for _, d := range g.degree {
-		if len(ptr) == cap(ptr) {
-			if err := section.WriteArray(w, ptr); err != nil {
-				return err
-			}
-			ptr = ptr[:0]
-		}
-		sum += int64(d)
-		ptr = append(ptr, sum)
-	}
-	return section.WriteArray(w, ptr)
 }

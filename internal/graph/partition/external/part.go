@@ -51,12 +51,12 @@ func (r *runner) part(p int) error {
 		d.Halo[q] = int(ptr[q+1] - ptr[q])
 		boundary[q+1] = boundary[q] + r.halo[q][p+1] - r.halo[q][p]
 	}
-	list = append(list, r.stream("global", "global", section.I64, p, sources),
+	list = append(list, r.stream("global", section.I64, p, sources),
 		section.Array("halo_ptr", ptr), section.Array("boundary/ptr", boundary),
 		section.Stream("boundary/node", section.I32, []int{int(boundary[r.Parts])},
 			func(w io.Writer) error { return r.boundary(p, w) }),
-		r.stream("split", "split", section.U8, p, owned),
-		r.stream("adj/0/row_ptr", "adj/0/row_ptr", section.I64, p, owned+1))
+		r.stream("split", section.U8, p, owned),
+		r.stream("adj/0/row_ptr", section.I64, p, owned+1))
 	edges, err := r.length("adj/0/col", p, 4)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err 
 	switch {
 	case r.xcols > 0 && !r.sparse:
 		bytes = 4 * int64(owned) * int64(r.xcols)
-		list = append(list, r.stream("x/dense", "x/dense", section.F32, p, owned, r.xcols))
+		list = append(list, r.stream("x/dense", section.F32, p, owned, r.xcols))
 	case r.xcols > 0:
 		n, err := r.length("x/col", p, 4)
 		if err != nil {
@@ -103,18 +103,18 @@ func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err 
 		}
 		bytes = 8 * int64(n)
 		list = append(list, section.Array("x/shape", []int64{int64(owned), int64(r.xcols)}),
-			r.stream("x/row_ptr", "x/row_ptr", section.I64, p, owned+1), r.stream("x/col", "x/col", section.I32, p, n),
-			r.stream("x/val", "x/val", section.F32, p, n))
+			r.stream("x/row_ptr", section.I64, p, owned+1), r.stream("x/col", section.I32, p, n),
+			r.stream("x/val", section.F32, p, n))
 	}
 	list = append(list, section.Array("y/classes", []int64{int64(r.classes)}))
 	if r.has("y/class", section.I32) {
-		list = append(list, r.stream("y/class", "y/class", section.I32, p, owned))
+		list = append(list, r.stream("y/class", section.I32, p, owned))
 	}
 	if r.has("y/bits", section.U8) {
-		list = append(list, r.stream("y/bits", "y/bits", section.U8, p, owned*r.classes))
+		list = append(list, r.stream("y/bits", section.U8, p, owned*r.classes))
 	}
 	if r.has("y/values", section.F32) {
-		list = append(list, r.stream("y/values", "y/values", section.F32, p, owned*r.classes))
+		list = append(list, r.stream("y/values", section.F32, p, owned*r.classes))
 	}
 	for _, s := range r.file.Sections() {
 		if s.Name == "y/names/ptr" || s.Name == "y/names/text" {
@@ -122,20 +122,20 @@ func (r *runner) tables(p, owned int) (list []section.Section, bytes int64, err 
 		}
 	}
 	if r.has("ids/ptr", section.I64) {
-		list = append(list, r.stream("ids/ptr", "ids/ptr", section.I64, p, owned+1))
+		list = append(list, r.stream("ids/ptr", section.I64, p, owned+1))
 		n, err := r.length("ids/text", p, 1)
 		if err != nil {
 			return nil, 0, err
 		}
-		list = append(list, r.stream("ids/text", "ids/text", section.U8, p, n))
+		list = append(list, r.stream("ids/text", section.U8, p, n))
 	}
 	return list, bytes, nil
 }
 
 // stream returns a section that is what part p was dealt.
-func (r *runner) stream(name, file string, t section.Type, p int, shape ...int) section.Section {
+func (r *runner) stream(name string, t section.Type, p int, shape ...int) section.Section {
 	return section.Stream(name, t, shape, func(w io.Writer) error {
-		f, err := os.Open(r.spill(file, p))
+		f, err := os.Open(r.spill(name, p))
 		if err != nil {
 			return err
 		}
