@@ -2,10 +2,8 @@ package admission
 
 import (
 	"crypto/ed25519"
-	"errors"
 	"fmt"
 	"math/big"
-	"slices"
 	"strings"
 )
 
@@ -14,13 +12,7 @@ import (
 // the ID is the key.
 const idPrefix = "\x00\x24\x08\x01\x12\x20"
 
-// peerID returns the name of the peer with this key, as libp2p writes it: "12D3KooW…".
-func peerID(key ed25519.PublicKey) string {
-	return encode58(append([]byte(idPrefix), key...))
-}
-
-// publicKey returns the key inside a peer ID. Each key has one ID: another spelling of it is an
-// error.
+// publicKey returns the key inside a peer ID.
 func publicKey(id string) (ed25519.PublicKey, error) {
 	if len(id) > 64 {
 		return nil, fmt.Errorf("peer ID must be the 52 characters of an Ed25519 key (got %d)", len(id))
@@ -33,31 +25,14 @@ func publicKey(id string) (ed25519.PublicKey, error) {
 	if !ok || len(key) != ed25519.PublicKeySize {
 		return nil, fmt.Errorf("peer ID %q must be the ID of an Ed25519 key, which begins with 12D3KooW", id)
 	}
-	if peerID(ed25519.PublicKey(key)) != id {
-		return nil, errors.New("peer ID " + id + " is not written as libp2p writes it")
-	}
 	return ed25519.PublicKey(key), nil
 }
 
 // digits58 are the digits of base58, as in Bitcoin: without 0, O, I and l.
 const digits58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-// encode58 writes bytes as a number in base58, behind a 1 for each zero byte that they begin with.
-func encode58(b []byte) string {
-	var text []byte
-	n, digit := new(big.Int).SetBytes(b), new(big.Int)
-	for n.Sign() > 0 {
-		n.DivMod(n, big.NewInt(58), digit)
-		text = append(text, digits58[digit.Int64()])
-	}
-	for k := 0; k < len(b) && b[k] == 0; k++ {
-		text = append(text, digits58[0])
-	}
-	slices.Reverse(text)
-	return string(text)
-}
-
-// decode58 reads what encode58 writes.
+// decode58 reads bytes that are written as a number in base58, behind a 1 for each zero byte that they begin with. No
+// two texts have the same bytes, so that each key has one ID.
 func decode58(text string) ([]byte, error) {
 	n := new(big.Int)
 	for _, c := range []byte(text) {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
@@ -74,12 +73,7 @@ func (p Policy) In(federation string) Policy {
 // ReadPolicy reads a policy file, or may_leave of site.yaml, strictly: a field it does not know is an error, with its
 // line.
 func ReadPolicy(path string) (p Policy, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return Policy{}, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxPolicy+1))
+	text, err := disk.ReadStart(path, maxPolicy)
 	if err != nil {
 		return Policy{}, err
 	}
@@ -216,18 +210,14 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-var (
-	allRows = []string{"float32", "bf16", "int8", "int4"}
-)
+var allRows = []string{"float32", "bf16", "int8", "int4"}
 
 // rows is the list of the policy, or what it means if there is none.
-func (p Policy) rows() []string { return orElse(p.Rows, allRows) }
-
-func orElse(given, otherwise []string) []string {
-	if given == nil {
-		return otherwise
+func (p Policy) rows() []string {
+	if p.Rows == nil {
+		return allRows
 	}
-	return given
+	return p.Rows
 }
 
 // components returns the K of "pca:K".

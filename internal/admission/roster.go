@@ -177,9 +177,6 @@ func only(s, letters string) bool {
 
 func isFingerprint(s string) bool { return len(s) == 64 && only(s, digits+"abcdef") }
 
-// majority is the least number that is more than half of n administrators.
-func majority(n int) int { return n/2 + 1 }
-
 // Administrators lists the members who sign rosters.
 func (r Roster) Administrators() (all []Member) {
 	for _, m := range r.Members {
@@ -269,7 +266,7 @@ func (r *Roster) settle(quorum int) error {
 	case quorum != 0:
 		r.Quorum = quorum
 	case r.Quorum > n || 2*r.Quorum <= n:
-		r.Quorum = majority(n)
+		r.Quorum = n/2 + 1
 	}
 	return r.Validate()
 }

@@ -3,7 +3,6 @@ package admission
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,7 +37,8 @@ func Accept(trusted, next *Signed[Roster], now time.Time) error {
 	case n.Serial == t.Serial && n.Fingerprint() != t.Fingerprint():
 		return refuse("roster.fork", "serial %d of %s has two contents, %.16s… here and %.16s…; both are signed by: "+
 			"%s. Ask the administrators which one is right", n.Serial, t.Federation, t.Fingerprint(), n.Fingerprint(),
-			list(common(trusted, next)))
+			list(slices.DeleteFunc(trusted.Signers(),
+				func(id string) bool { return !slices.Contains(next.Signers(), id) })))
 	case n.Serial == t.Serial:
 		return nil
 	case n.Serial == t.Serial+1 && n.Previous != t.Fingerprint():
@@ -82,16 +82,6 @@ func quorum(r Roster, next *Signed[Roster], now time.Time) error {
 		}
 	}
 	return &Refusal{Rule: "roster.quorum", Reason: reason}
-}
-
-// common lists the signers of both.
-func common(a, b *Signed[Roster]) (both []string) {
-	for _, id := range a.Signers() {
-		if slices.Contains(b.Signers(), id) {
-			both = append(both, id)
-		}
-	}
-	return both
 }
 
 func list(s []string) string {
@@ -188,12 +178,7 @@ func Grouped(fingerprint string) string {
 
 // ReadFile reads a signed file, at most maxFile bytes of it.
 func ReadFile[T document](path string) (*Signed[T], error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	text, err := disk.ReadStart(path, maxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -22,10 +22,8 @@ func IsStdout(path string) bool { return path == Stdout || path == "/dev/stdout"
 // Text returns where a command writes its messages when its data go to paths: stderr if one of them is standard output,
 // else stdout.
 func Text(stdout, stderr io.Writer, paths ...string) io.Writer {
-	for _, path := range paths {
-		if IsStdout(path) {
-			return stderr
-		}
+	if slices.ContainsFunc(paths, IsStdout) {
+		return stderr
 	}
 	return stdout
 }
@@ -59,16 +57,6 @@ func WriteJSON(stdout io.Writer, path string, value any) error {
 		e.SetIndent("", "  ")
 		return e.Encode(value)
 	})
-}
-
-// ReadStart reads a file, and no more of it than shows that it has more than `most` bytes.
-func ReadStart(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
 // Special reports whether path exists and is neither a file nor a directory.

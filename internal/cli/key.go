@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -76,7 +77,7 @@ func NewPassphrase() (string, error) {
 
 func readPassphrase(prompt string) (string, error) {
 	if path := os.Getenv(PassphraseFile); path != "" {
-		text, err := ReadStart(path, 4<<10)
+		text, err := disk.ReadStart(path, 4<<10)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", PassphraseFile, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/p2p/identity"
 )
 
@@ -94,7 +95,7 @@ func (l *LaunchFlags) derive(path string, p *heddle.Plan, env func(string) strin
 	case len(t.Hosts) != t.Ranks:
 		return own, 0, Invalidf("there must be a host for each of the %d ranks (got %d)", t.Ranks, len(t.Hosts))
 	}
-	secret, err := ReadStart(l.Secret, 1<<16)
+	secret, err := disk.ReadStart(l.Secret, 1<<16)
 	if err != nil {
 		return own, 0, Invalidf("secret: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/heddle-gnn/heddle/internal/admission"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/disclosure"
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/privacy/dp"
 	"github.com/heddle-gnn/heddle/internal/session"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
@@ -36,7 +37,7 @@ func SessionOf(s heddle.Site) session.Site {
 // of a flag may be a file of them.
 func LoadPlan(command, path string, given map[string]string, rest any) (p *heddle.Plan, text []byte, err error) {
 	if path != "" {
-		if text, err = ReadStart(path, yamltext.MaxLen); err != nil {
+		if text, err = disk.ReadStart(path, yamltext.MaxLen); err != nil {
 			return nil, nil, Invalid(err)
 		}
 	}

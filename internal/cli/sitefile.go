@@ -14,6 +14,7 @@ import (
 	"github.com/heddle-gnn/heddle"
 	"github.com/heddle-gnn/heddle/gate"
 	"github.com/heddle-gnn/heddle/internal/admission"
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
@@ -84,7 +85,7 @@ func (c *ColumnRoles) UnmarshalYAML(node ast.Node) error {
 func ReadSite() (*SiteFile, error) {
 	const path = SitePath
 	f := &SiteFile{Identity: DefaultIdentity(), Wait: 10 * time.Minute, State: "state", Out: "results", Part: "part"}
-	text, err := ReadStart(path, yamltext.MaxLen)
+	text, err := disk.ReadStart(path, yamltext.MaxLen)
 	if err != nil {
 		return nil, Invalid(err)
 	}

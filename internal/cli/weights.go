@@ -8,13 +8,14 @@ import (
 	"io"
 	"strings"
 
+	"github.com/heddle-gnn/heddle/internal/disk"
 	"github.com/heddle-gnn/heddle/internal/yamltext"
 )
 
 // readClassWeights reads lines CLASS,WEIGHT of the file at path, quoted as in CSV, and returns them as a flag has them:
 // CLASS=WEIGHT with commas between. A first line that ends in weight is a header.
 func readClassWeights(path string) (string, error) {
-	text, err := ReadStart(path, yamltext.MaxLen)
+	text, err := disk.ReadStart(path, yamltext.MaxLen)
 	if err != nil {
 		return "", fmt.Errorf("class_weights must be CLASS=WEIGHT or a file: %w", err)
 	}

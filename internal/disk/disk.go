@@ -83,6 +83,16 @@ func (OS) SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// ReadStart reads a file, and no more of it than shows that it has more than `most` bytes.
+func ReadStart(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most+1))
+}
+
 // WriteFile makes data the content of path, as Replace does.
 func WriteFile(on FS, path string, perm fs.FileMode, data []byte) error {
 	return Replace(on, path, perm, func(f File) error {

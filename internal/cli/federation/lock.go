@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
+	"github.com/heddle-gnn/heddle/internal/disk"
 )
 
 // A token has at least leastToken characters, and its file at most mostToken bytes.
@@ -58,7 +59,7 @@ func (f HTTP) lock() (httpLock, error) {
 }
 
 func (f HTTP) readToken() ([]byte, error) {
-	text, err := cli.ReadStart(f.Token, mostToken)
+	text, err := disk.ReadStart(f.Token, mostToken)
 	if err != nil {
 		return nil, cli.Invalidf("--http-token-file: %w", err)
 	}
