@@ -53,14 +53,12 @@ type Line struct {
 	Format      string // of the numbers
 	Times       int64  // how often it is sent, at most
 	Least, Most int64  // numbers each time: of a node, or of a sum, including its whole numbers
-	Sum         int64  // numbers over all times
 }
 
 // Of(p, own) returns what the site that owns own sends in a run by p, or all faults of p for these data.
 func Of(p plan.Plan, own *shard.Shard) (*Disclosure, error) {
-	d := &Disclosure{Plan: p, Reads: make([]int, own.Parts)}
-	d.rough = rough(p)
-	d.reach(p, own)
+	d := &Disclosure{Plan: p, rough: rough(p)}
+	d.reach(allRead(p), own)
 	lists, err := sent(p, own)
 	if err != nil {
 		return nil, err
@@ -75,15 +73,11 @@ func OfModel(p plan.Plan, m *nn.Model, card modelfile.Card, own *shard.Shard) (*
 	if err = errors.Join(err, infer.Fits(m, own)); err != nil {
 		return nil, err
 	}
-	d := &Disclosure{Plan: q, Reads: make([]int, own.Parts)}
-	if m.Decoder != nil {
-		if !p.Task.Links() {
-			return nil, fmt.Errorf("the plan's task must be links, as the model's is (got %s)", p.Task)
-		}
-		d.reach(p, own)
-	} else {
-		d.countBoundary(own)
+	if m.Decoder != nil && !p.Task.Links() {
+		return nil, fmt.Errorf("the plan's task must be links, as the model's is (got %s)", p.Task)
 	}
+	d := &Disclosure{Plan: q}
+	d.reach(m.Decoder != nil && allRead(p), own)
 	members := train.Members{Peers: own.Parts, Nodes: own.Nodes, Types: own.Types.Count(), Secure: q.Secure(own.Parts)}
 	d.count(own, c.Messages(m, own.X.Sparse != nil, members))
 	return d, nil
@@ -105,52 +99,35 @@ func (d *Disclosure) count(own *shard.Shard, lists ...*train.Messages) {
 	seeds := int64(max(1, d.Plan.Runs)) // other seeds may make other numbers of the same row
 	d.Node, d.Fresh, d.Bytes = d.Node*float64(seeds), d.Fresh*float64(seeds), d.Bytes*seeds
 	for k := range d.Sends {
-		d.Sends[k].Times, d.Sends[k].Sum = d.Sends[k].Times*seeds, d.Sends[k].Sum*seeds
+		d.Sends[k].Times *= seeds
 	}
 }
 
-// reach counts who may read which rows of own in a run by p.
-func (d *Disclosure) reach(p plan.Plan, own *shard.Shard) {
-	if p.Method == plan.MiniBatch || p.Task.Links() && p.Gradient().NegativesFrom == "all" {
-		d.countAll(own)
-	} else {
-		d.countBoundary(own)
-	}
+// allRead reports whether any row may be read in a run by p: samples reach as far as there are hops.
+func allRead(p plan.Plan) bool {
+	return p.Method == plan.MiniBatch || p.Task.Links() && p.Gradient().NegativesFrom == "all"
 }
 
-// countBoundary counts who reads which rows of own.
-func (d *Disclosure) countBoundary(own *shard.Shard) {
+// reach counts who may read which rows of own: all of them, or only those of its boundary.
+func (d *Disclosure) reach(all bool, own *shard.Shard) {
 	read := make([]bool, own.Owned)
-	d.takes = make([]int, own.Parts)
+	d.Reads, d.takes = make([]int, own.Parts), make([]int, own.Parts)
 	for q, nodes := range own.Boundary {
 		d.Reads[q], d.takes[q] = len(nodes), own.HaloPtr[q+1]-own.HaloPtr[q]
 		for _, i := range nodes {
 			read[i] = true
 		}
 	}
-	for i, is := range read {
-		if is {
-			d.Nodes++
-			d.Stored = append(d.Stored, stored(own.X, i))
-		}
-	}
-	slices.Sort(d.Stored)
-}
-
-// countAll counts all nodes of own as read by every other member: samples reach as far as there are hops.
-func (d *Disclosure) countAll(own *shard.Shard) {
-	d.takes = make([]int, own.Parts)
 	for q := range d.Reads {
-		if q != own.Rank {
+		if all && q != own.Rank {
 			d.Reads[q], d.takes[q] = own.Owned, int(own.Nodes)-own.Owned
 		}
 	}
-	if own.Parts == 1 {
-		return
-	}
-	d.Nodes = own.Owned
-	for i := range own.Owned {
-		d.Stored = append(d.Stored, stored(own.X, i))
+	for i, is := range read {
+		if is || all && own.Parts > 1 {
+			d.Nodes++
+			d.Stored = append(d.Stored, stored(own.X, i))
+		}
 	}
 	slices.Sort(d.Stored)
 }
@@ -218,9 +195,8 @@ func linksLike(p plan.Plan, own *shard.Shard) (int64, error) {
 	return int64(len(cut.Links)) * own.Nodes / int64(own.Owned), nil
 }
 
-// merged returns the lines of both; a line in both has the larger numbers.
+// merged adds the lines b to a; a line in both has the larger numbers.
 func merged(a, b []Line) []Line {
-	a = slices.Clone(a)
 	for _, m := range b {
 		k := slices.IndexFunc(a, m.alike)
 		if k < 0 {
@@ -228,8 +204,7 @@ func merged(a, b []Line) []Line {
 			continue
 		}
 		h := &a[k]
-		h.Times, h.Least, h.Most, h.Sum = max(h.Times, m.Times), min(h.Least, m.Least), max(h.Most, m.Most),
-			max(h.Sum, m.Sum)
+		h.Times, h.Least, h.Most = max(h.Times, m.Times), min(h.Least, m.Least), max(h.Most, m.Most)
 	}
 	slices.SortStableFunc(a, func(x, y Line) int { return order(x.Kind) - order(y.Kind) })
 	return a
@@ -249,7 +224,7 @@ func (l Line) alike(m Line) bool {
 func linesOf(list *train.Messages) (all []Line) {
 	for _, m := range list.List {
 		n := m.Numbers + m.Counts
-		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Least: n, Most: n, Sum: m.Times * n}
+		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Least: n, Most: n}
 		if n == 0 {
 			continue // a framing of others
 		}
@@ -259,7 +234,7 @@ func linesOf(list *train.Messages) (all []Line) {
 			continue
 		}
 		h := &all[k]
-		h.Times, h.Least, h.Most, h.Sum = h.Times+one.Times, min(h.Least, n), max(h.Most, n), h.Sum+one.Sum
+		h.Times, h.Least, h.Most = h.Times+one.Times, min(h.Least, n), max(h.Most, n)
 	}
 	return all
 }
