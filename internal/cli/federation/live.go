@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
@@ -56,7 +55,6 @@ type Live struct {
 	Log   *slog.Logger
 	Done  chan struct{} // closed at the end
 
-	lock    httpLock
 	server  *http.Server
 	metrics *metrics
 	served  sync.WaitGroup
@@ -83,7 +81,8 @@ func (f HTTP) Start(about About, pages Pages, log *slog.Logger) (*Live, error) {
 		}
 		return nil, nil
 	}
-	guard, err := f.lock()
+	p := &Live{About: about, Log: log, Done: make(chan struct{}), metrics: newMetrics(about), state: begun(about)}
+	handler, err := p.handler(f, pages)
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +90,7 @@ func (f HTTP) Start(about About, pages Pages, log *slog.Logger) (*Live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--http: %w", err)
 	}
-	p := &Live{About: about, Log: log, Done: make(chan struct{}), lock: guard, metrics: newMetrics(about)}
-	p.state = begun(about)
-	p.server = &http.Server{Handler: p.handler(pages), ReadHeaderTimeout: 10 * time.Second,
+	p.server = &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
 		WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	p.served.Go(func() {
@@ -106,11 +103,9 @@ func (f HTTP) Start(about About, pages Pages, log *slog.Logger) (*Live, error) {
 }
 
 // handler is all that the server answers. Probes need no token: they only answer yes or no.
-func (p *Live) handler(pages Pages) http.Handler {
-	open := http.NewServeMux()
-	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+func (p *Live) handler(f HTTP, pages Pages) (http.Handler, error) {
+	open, locked := http.NewServeMux(), http.NewServeMux()
 	open.HandleFunc("GET /readyz", p.ready)
-	locked := http.NewServeMux()
 	if pages != nil {
 		locked.Handle("/", pages.Live(p))
 	} else {
@@ -120,9 +115,7 @@ func (p *Live) handler(pages Pages) http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(p.status())
 	})
-	locked.Handle("GET /metrics", promhttp.HandlerFor(p.metrics.registry, promhttp.HandlerOpts{}))
-	open.Handle("/", p.lock.over(locked))
-	return p.lock.hosts(headers(open))
+	return f.Guard(open, locked, p.metrics.registry, http.Error)
 }
 
 // headers forbids browsers all that the page does not need.

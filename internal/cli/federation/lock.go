@@ -6,10 +6,15 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/heddle-gnn/heddle/internal/cli"
 	"github.com/heddle-gnn/heddle/internal/disk"
@@ -27,15 +32,19 @@ type httpLock struct {
 	refuse func(w http.ResponseWriter, text string, status int) // answers those who may not
 }
 
-// Guard returns a handler of what anybody may see and what only those may who have f's token or, without one, are on
-// this machine. refuse answers all others.
-func (f HTTP) Guard(open *http.ServeMux, locked http.Handler,
+// Guard returns a handler of what anybody may see, /healthz among it, and what only those may who have f's token or,
+// without one, are on this machine: /metrics with those of this process among it. refuse answers all others.
+func (f HTTP) Guard(open, locked *http.ServeMux, metrics *prometheus.Registry,
 	refuse func(w http.ResponseWriter, text string, status int)) (http.Handler, error) {
 	guard, err := f.lock()
 	if err != nil {
 		return nil, err
 	}
 	guard.refuse = refuse
+	metrics.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	locked.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	open.Handle("/", guard.over(locked))
 	return guard.hosts(headers(open)), nil
 }
@@ -52,10 +61,10 @@ func (f HTTP) lock() (httpLock, error) {
 				"--http-token-file; "+
 				"without one use 127.0.0.1", f.Address)
 		}
-		return httpLock{refuse: http.Error}, nil
+		return httpLock{}, nil
 	}
 	token, err := f.readToken()
-	return httpLock{token, http.Error}, err
+	return httpLock{token: token}, err
 }
 
 func (f HTTP) readToken() ([]byte, error) {

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/heddle-gnn/heddle/comm"
 	"github.com/heddle-gnn/heddle/train"
@@ -46,8 +45,7 @@ func newMetrics(about About) *metrics {
 	}
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "heddle_run_info", Help: "The run; always 1."},
 		[]string{"site", "dataset", "method", "model"})
-	m.registry.MustRegister(info, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.registry.MustRegister(info)
 	info.WithLabelValues(about.Site(about.Rank), about.Dataset, about.Method, about.Model).Set(1)
 	m.events = counter("events_total", "Events of the run by kind.", "kind",
 		"round", "stage", "resync", "saved", "restored", "connection", "warning")

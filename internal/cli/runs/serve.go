@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -118,18 +116,15 @@ func newService(m *nn.Model, card modelfile.Card, g *graph.Graph) (*service, err
 		Help: "Nodes that were predicted for."})
 	nodes := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "heddle_nodes", Help: "Nodes of the graph."},
 		func() float64 { return float64(p.Nodes()) })
-	s.registry.MustRegister(s.requests, s.seconds, s.asked, nodes, collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.registry.MustRegister(s.requests, s.seconds, s.asked, nodes)
 	return s, nil
 }
 
 // handler is all that the service answers.
 func (s *service) handler(at federation.HTTP) (http.Handler, error) {
-	open, locked := http.NewServeMux(), http.NewServeMux()
-	open.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	locked.Handle("GET /metrics", promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}))
+	locked := http.NewServeMux()
 	locked.HandleFunc("POST /predict", s.answer)
-	return at.Guard(open, locked, refuse)
+	return at.Guard(http.NewServeMux(), locked, s.registry, refuse)
 }
 
 // serve answers until ctx ends, and then what has been asked already.
