@@ -39,18 +39,15 @@ func (l *LaunchFlags) Bind(f *pflag.FlagSet) {
 // site and a plan that names no peers, by the addresses of this process and of the others. Else it is the peer's own,
 // and rank is −1. A nil l is of a process that no scheduler starts.
 func (l *LaunchFlags) Identify(site *SiteFlags, p *heddle.Plan) (own identity.Identity, rank int, err error) {
-	if l == nil {
-		own, err = LoadOrMakeKey(site.Identity)
-		return own, -1, err
-	}
-	if l.Secret != "" {
+	switch {
+	case l == nil:
+	case l.Secret != "":
 		own, rank, err = l.derive(site.Plan, p, os.Getenv)
 		if err == nil && site.Site.Network.Listen == nil {
 			site.Site.Network.Listen = everywhere(p.Members[rank].Addresses)
 		}
 		return own, rank, err
-	}
-	if l.rank >= 0 || l.ranks > 0 || l.hosts != "" {
+	case l.rank >= 0 || l.ranks > 0 || l.hosts != "":
 		return own, -1, Invalidf("--rank, --ranks and --hosts require --secret: without it the plan and this peer's " +
 			"key determine its rank")
 	}

@@ -69,12 +69,12 @@ type world struct {
 	open   bool
 	enough int // shares of each site that close an exchange
 
-	processor    time.Duration // of phones
-	all          Bytes
-	whole, parts []int // by exchange: phones whose shares all left, and shares of phones that went in between
-	rows         []int // by exchange: nodes with edges of the phones in whole
-	counted      int   // phones' parts that were in a sum
-	late         int
+	processor time.Duration // of phones
+	all       Bytes
+	whole     []int // by exchange: phones whose shares all left
+	rows      []int // by exchange: nodes with edges of the phones in whole
+	counted   int   // phones' parts that were in a sum
+	late      int
 }
 
 // simulate runs a federation and returns what came of it.
@@ -140,8 +140,7 @@ func (w *world) meet() (over bool, err error) {
 			if err != nil {
 				return true, fmt.Errorf("site %d: %w", r, err)
 			}
-			s.done, over = true, true
-			load = s.load()
+			over, load = true, s.load()
 		}
 		took = max(took, w.siteLink().Predict(load))
 	}
@@ -159,7 +158,7 @@ func (w *world) siteLink() netsim.Model {
 // exchange lets phones send their parts of one sum until it closes.
 func (w *world) exchange(ctx context.Context) error {
 	w.known = len(w.whole)
-	w.whole, w.parts, w.rows = append(w.whole, 0), append(w.parts, 0), append(w.rows, 0)
+	w.whole, w.rows = append(w.whole, 0), append(w.rows, 0)
 	w.open = true
 	for _, p := range w.phones {
 		w.wake(ctx, p, w.now)
@@ -346,15 +345,9 @@ func (w *world) send(p *phone, to time.Duration) {
 		w.whole[k]++
 		w.rows[k] += len(p.known.Rows)
 	default:
-		w.parts[k] += left
-		w.all.Shares -= w.lost(outbox[:left])
-		w.all.Lost += w.lost(outbox[:left])
+		for _, m := range outbox[:left] {
+			w.all.Shares -= int64(len(m.share))
+			w.all.Lost += int64(len(m.share))
+		}
 	}
-}
-
-func (w *world) lost(some []message) (n int64) {
-	for _, m := range some {
-		n += int64(len(m.share))
-	}
-	return n
 }

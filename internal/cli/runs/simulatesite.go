@@ -31,7 +31,6 @@ type site struct {
 	release chan struct{}
 	ended   chan error
 
-	done bool
 	idle time.Duration // when its last answer to a phone has left
 	sent comm.Load     // to other sites, when it last said so
 }

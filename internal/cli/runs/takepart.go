@@ -333,7 +333,8 @@ func (t *taking) step(ctx context.Context) error {
 	if err := part.Join(ctx, t.cmd, t.match.SiteFlags, t.watch, report.Pages{}); err != nil {
 		return err
 	}
-	if predictions := filepath.Join(part.Out, "predictions.csv"); !exists(predictions) && !t.plan.Task.Links() {
+	predictions := filepath.Join(part.Out, "predictions.csv")
+	if _, err := os.Stat(predictions); err != nil && !t.plan.Task.Links() {
 		own := question{model: t.model(t.Run), shard: part.Shard, out: predictions}
 		if err := own.answer(t.cmd.OutOrStdout(), t.text); err != nil {
 			return err
@@ -341,11 +342,6 @@ func (t *taking) step(ctx context.Context) error {
 	}
 	t.Done, t.Last, t.Same = true, t.Run, t.Columns
 	return t.keep()
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // model is the file of a run's model.
