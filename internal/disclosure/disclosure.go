@@ -108,7 +108,7 @@ func allRead(p plan.Plan) bool {
 	return p.Method == plan.MiniBatch || p.Task.Links() && p.Gradient().NegativesFrom == "all"
 }
 
-// reach counts who may read which rows of own: all of them, or only those of its boundary.
+// reach counts who may read which rows of own: all of them, or only boundary rows.
 func (d *Disclosure) reach(all bool, own *shard.Shard) {
 	read := make([]bool, own.Owned)
 	d.Reads, d.takes = make([]int, own.Parts), make([]int, own.Parts)

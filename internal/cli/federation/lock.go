@@ -32,8 +32,8 @@ type httpLock struct {
 	refuse func(w http.ResponseWriter, text string, status int) // answers those who may not
 }
 
-// Guard returns a handler of what anybody may see, /healthz among it, and what only those may who have f's token or,
-// without one, are on this machine: /metrics with those of this process among it. refuse answers all others.
+// Guard returns what a server answers: open and /healthz to anybody; locked, and /metrics with further ones about this
+// process, only with the token of f or, without one, from this machine. refuse answers all others.
 func (f HTTP) Guard(open, locked *http.ServeMux, metrics *prometheus.Registry,
 	refuse func(w http.ResponseWriter, text string, status int)) (http.Handler, error) {
 	guard, err := f.lock()
