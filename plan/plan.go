@@ -42,8 +42,8 @@ import (
 // docs/reference/settings.md, which have the help.
 type Plan struct {
 	// How the model is trained. class-means solves a closed form, layer-wise trains layer after layer, full-batch all
-	// layers at once, mini-batch on sampled batches. The last two are for the machines of one owner: boundary rows are
-	// sent in every epoch.
+	// layers at once, mini-batch on sampled batches. The last two are for the machines of one owner: they send boundary
+	// rows in every epoch.
 	//
 	// class-means sends sums and a short row of each boundary node, layer-wise boundary rows once a layer.
 	Method string `yaml:"method" default:"class-means" rule:"policy.methods" help:"way to train"`
@@ -51,32 +51,33 @@ type Plan struct {
 	Seed uint64 `yaml:"seed" to:"Seed" default:"1" help:"random seed"`
 	// What is predicted: the labels of nodes, or links, which are edges that the graph may lack. auto takes the labels
 	// of the data set; classification makes its numbers classes, regression makes them targets. links:RELATION,…
-	// predicts only these relations, each as NAME with the reverse "NAME (inverse)", or as NAME=REVERSE. Without a
-	// method, links are learned by layer-wise.
+	// predicts only these relations, each as NAME with the reverse "NAME (inverse)", or as NAME=REVERSE. For links the
+	// default method is layer-wise.
 	Task Task `yaml:"task" default:"auto" help:"what is predicted (auto, classification, regression, links)"`
 	// Norm that divides each node's features before training. l1 is the sum of absolute values, l2 the Euclidean
-	// length. auto is none for a numeric target. With class-means it is else l2, or with up to 64 columns whichever
-	// validates better. With other methods it is l2 for more than 64 columns without a value below 0. Most nodes
-	// must then have two or more values other than 0, in at most half of the columns. With init it is the model file's.
+	// length. With auto, class-means takes l2, or with up to 64 columns the norm that validates better. Other methods
+	// take l2 for more than 64 columns without a value below 0. Most nodes must then have two or more values other than
+	// 0, in at most half of the columns. Otherwise, and for a numeric target, auto is none. With init it is the model
+	// file's.
 	RowNorm string `yaml:"row_norm" default:"auto" choices:"none, l1, l2, auto" help:"norm that divides each node's features"`
 	// The class of two that average precision, the threshold and all other figures of one class are of.
 	//
 	// By default it is the class of fewer training nodes at all sites, or the second one if both have as many.
 	Positive string `yaml:"positive" default:"" help:"positive class of two (default: the rarer)"`
 	// What the threshold between two classes is chosen for, on the validation nodes. f1, recall@precision=P or
-	// precision@recall=R, of the positive class, with at least P or R. If nodes have several classes, each class has
-	// its own threshold. By default the more probable class is predicted, or each class that is more probable than not.
+	// precision@recall=R of the positive class, with at least P or R. If nodes have several classes, each class has its
+	// own threshold. By default a class is predicted if it is the most probable or, of several, more probable than not.
 	Threshold string `yaml:"threshold" default:"" help:"objective for choosing the decision threshold"`
 	// What a training label of a class counts in the loss, as CLASS=WEIGHT. balanced weights each class by the inverse
-	// of its fraction of the training labels. Other classes count 1. If nodes have several classes it is the weight of
+	// of its fraction of the training labels. Other classes count 1. If nodes have several classes, the weight is of
 	// the class's own decision, and class-means takes none. On a command line it may be a file of lines CLASS,WEIGHT.
 	ClassWeights []string `yaml:"class_weights" default:"" help:"weights of classes, CLASS=WEIGHT or balanced"`
 	// Whether validation and test nodes, and their edges, are absent while the model trains.
 	Inductive bool `yaml:"inductive" to:"Inductive" help:"train without validation and test nodes"`
 	// Metric with which the validation nodes choose the best model. The default is accuracy, or micro-f1 if a node may
 	// have several classes. It is auc if the rarer of two classes has under a quarter of the training labels, without
-	// phones. Classes in order take rank-mae, how many ranks a prediction is off, or qwk, the quadratic weighted kappa,
-	// and predict the median. Numeric targets take r2 (default), mae or rmse, links mrr (default), hits@10 or auc.
+	// phones. Classes in order may have rank-mae, the mean error in ranks, or qwk, the quadratic weighted kappa; both
+	// predict the median. Numeric targets take r2 (default), mae or rmse, links mrr (default), hits@10 or auc.
 	//
 	// An AUC is undefined, and chooses nothing, if the validation nodes have one class only: the plan then ends as it
 	// does without validation nodes.
@@ -93,9 +94,9 @@ type Plan struct {
 	FullBatch  FullBatchSection  `yaml:"full_batch"`
 	MiniBatch  MiniBatchSection  `yaml:"mini_batch"`
 
-	// Number format of neighbors' rows on the network. float32 is exact; int8 and int4 share a scale per row or
-	// column. With epsilon rows are whole numbers, sent as float32. With mini-batch, bf16 also rounds the factors of
-	// dense products in training, which takes less time on processors with AMX.
+	// Number format of neighbors' rows on the network. float32 is exact; int8 and int4 share a scale per row or column.
+	// With epsilon rows are whole numbers, sent as float32. With mini-batch, bf16 also rounds the factors of dense
+	// products in training, which is faster on processors with AMX.
 	Rows string `yaml:"rows" default:"float32" choices:"float32, bf16, int8, int4" rule:"policy.rows" help:"number format of rows that are sent"`
 	// Compression of neighbors' rows on the network.
 	Compress string `yaml:"compress" experimental:"true" default:"none" choices:"none, zstd" help:"compression of rows that are sent"`
@@ -106,8 +107,8 @@ type Plan struct {
 	// site column and policy is auto or by-column, else 4.
 	Peers int `yaml:"peers" only:"train" default:"-1" bounds:"[1, )" help:"number of sites (default: as in the data, else 4)"`
 	// Which peer owns which node. random, contiguous, by-column, fennel, restream:N or multilevel. auto is by-column if
-	// the graph has a site column of 2 to 64 sites and peers is -1 or as many. Otherwise it is random, or with
-	// full-batch and mini-batch multilevel, or restream:5 beyond 20 million stored edges.
+	// the graph has a site column of 2 to 64 sites and peers is -1 or as many. Otherwise it is random; with full-batch
+	// and mini-batch it is multilevel, or restream:5 beyond 20 million stored edges.
 	Policy string `yaml:"policy" only:"train" default:"auto" help:"which site gets which node, as random or by-column"`
 	// How the peers of one process are connected: over loopback (libp2p) or in memory.
 	Transport string `yaml:"transport" only:"train" experimental:"true" default:"libp2p" choices:"libp2p, memory" help:"connections of the peers"`
@@ -117,8 +118,8 @@ type Plan struct {
 	// Slower network to simulate, as "latency=50ms,rate=5Mbit,loss=1%". Pairs of peers may differ, as "rate=5Mbit; 0-2:
 	// latency=150ms".
 	Link string `yaml:"link" only:"train" local:"true" help:"simulated slower network, as latency=50ms,rate=5Mbit"`
-	// Runs that follow one another. The first run has the seed, each other one the next seed. The model is from the run
-	// that validates best. An approval of the plan covers all runs, and what leaves a site leaves it in each.
+	// Runs that follow one another, each with the next seed. The model is from the run that validates best. An approval
+	// of the plan covers all runs, and each run sends its messages.
 	Runs int `yaml:"runs" flag:"seeds" only:"join" default:"1" bounds:"[1, 1000]" help:"runs, each with the next seed"`
 	// A session ends after connected peers have exchanged nothing for this time (0 = 5 minutes).
 	ProgressTimeout time.Duration `yaml:"progress_timeout" only:"join" experimental:"true" default:"0s" bounds:"[1s, 24h]" help:"silence of connected peers that ends a session"`
@@ -127,7 +128,7 @@ type Plan struct {
 	// Multiaddresses of relays, in addition to the roster's. They end in /p2p/ID.
 	Relays []string `yaml:"relays" flag:"relay" only:"join" local:"true" rule:"roster.relays" help:"multiaddress of a relay (may be repeated)"`
 	// When phones take part: as soon as the app on them reports all that is named. idle means that nobody uses the
-	// phone. Other peers do not read this.
+	// phone.
 	PhoneWhen string `yaml:"phone_when" only:"join" default:"charging+unmetered" choices:"always, charging, unmetered, charging+unmetered, charging+unmetered+idle" help:"what a phone waits for before it takes part"`
 
 	// The sites by rank: member r has part r.
@@ -136,8 +137,8 @@ type Plan struct {
 
 // ClassMeansSection has the settings of class means.
 type ClassMeansSection struct {
-	// Aggregations of the features. 0 uses each node's own features only, and no row is sent. With epsilon or phones
-	// the default is 2.
+	// Aggregations of the features. 0 uses only each node's own features and sends no row. With epsilon or phones the
+	// default is 2.
 	Hops int `yaml:"hops" default:"6" bounds:"[0, 1000]" rule:"policy.max_hops" help:"aggregations of the features"`
 	// Rounds of class means, at most; the best by validation is the model. 0: 3, or 4 with class_target
 	// residual; with epsilon 4, and one for each hop.
@@ -201,7 +202,7 @@ type Federation struct {
 	Sums string `yaml:"sums" to:"Sums" when:"encoder=pca" experimental:"true" default:"float32" choices:"auto, float32, int16, int8" help:"number format of the encoder's sums"`
 	// Training nodes, of all sites together, below which a class sends no mean in the first round.
 	MinClass int `yaml:"min_class" to:"MinClass" when:"encoder=pca:K+classes" default:"5" bounds:"[1, )" help:"fewest training nodes of a class that sends a mean"`
-	// Whether sums over the peers are secure. With auto they are from 3 peers on; 64 is the most. With two, each peer
+	// Whether sums over the peers are secure. auto is on from 3 peers; more than 64 peers need off. With two, each peer
 	// sees the other's part in any case.
 	//
 	// Each pair of peers hides its parts by masks that cancel in the sum, so nobody sees a single part. Keys come from
@@ -213,8 +214,8 @@ type Federation struct {
 type LayerWiseSection struct {
 	// Encoding of a node's own features before rows are sent. raw takes features as they are. pca:K takes their K
 	// leading components; these rows reveal features, and the log warns. K is at most half the columns, and the default
-	// keeps fewer if there are fewer. With +classes also the logits of three rounds of class means, if each node has
-	// one of at most 50 classes and inductive is false. The last one, mlp, is a hidden layer that is trained first.
+	// keeps fewer if there are fewer. +classes adds the logits of three rounds of class means, if each node has one of
+	// at most 50 classes and inductive is false. mlp is a hidden layer that is trained first.
 	Encoder Encoder `yaml:"encoder" default:"pca:128+classes" choices:"raw, mlp, pca:K, pca:K+classes" rule:"policy.encoders" help:"encoding of a node's features"`
 	// What a layer passes to the next one: its hidden rows, or its own head's class logits.
 	LayerOutput string `yaml:"layer_output" default:"hidden" choices:"hidden, logits" rule:"policy.layer_outputs" help:"what a layer passes to the next"`
@@ -226,9 +227,8 @@ type LayerWiseSection struct {
 	KeepLast bool `yaml:"keep_last" to:"KeepLast" experimental:"true" help:"all layers, even if fewer validate better"`
 	// Passes over the features in which encoder pca finds its components.
 	PCAPasses int `yaml:"pca_passes" to:"PCAPasses" when:"encoder=pca" experimental:"true" default:"1" bounds:"[1, 1000]" rule:"policy.max_pca_passes" help:"passes over the features that find components"`
-	// Number format of each peer's part of a round's sum. Integers of 16, 8 or 4 bits are on a grid that the peers
-	// agree on first. Type int8 is made for up to 8 peers and
-	// takes up to 63; int4 takes up to 7. With auto it is int8 for up to 8 peers, else int16.
+	// Number format of each peer's part of a round's sum. Integers are on a grid that the peers agree on first. int8 is
+	// made for up to 8 peers and takes up to 63; int4 takes up to 7. auto is int8 for up to 8 peers, else int16.
 	//
 	// The next part has what rounding left out: error feedback (Karimireddy et al., ICML 2019).
 	Updates string `yaml:"updates" to:"Updates" default:"float32" choices:"auto, float32, int16, int8, int4" help:"number format of a round's updates"`
@@ -242,7 +242,7 @@ type Gradient struct {
 	// Number of graph layers. With full-batch and mini-batch a linear layer follows them for a numeric target, except
 	// with appnp, sign and mlp.
 	Layers int `yaml:"layers" default:"2" bounds:"[1, 1000]" rule:"policy.max_layers" help:"number of graph layers"`
-	// Width of the hidden rows. With attention it is the width of all heads together. If nodes have no features, rgcn
+	// Width of the hidden rows. With attention it is the width of all heads together. For nodes without features rgcn
 	// and rsage have other defaults: hidden 16, rounds 50, lr 0.01, decay 0.0005, dropout 0, and eval_every 50, so that
 	// the last epoch counts.
 	Hidden int `yaml:"hidden" default:"256" bounds:"[1, 16777216]" help:"width of hidden rows"`
@@ -252,9 +252,9 @@ type Gradient struct {
 	Heads int `yaml:"heads" when:"model=attention" default:"8" bounds:"[1, 1024]" help:"number of attention heads"`
 	// Whether a layer's input is added to its output.
 	Residual bool `yaml:"residual" help:"add a layer's input to its output"`
-	// Model file from whose parameters training starts, instead of random ones. SHA-256 of the file; on a command line
-	// the file itself. Its layers, classes and columns must be the run's, and every site needs the file. A safetensors
-	// file with the state dict of PyG layers needs encoder raw. Encoder pca keeps its components. With layer-wise and
+	// Model file from whose parameters training starts, instead of random ones. A plan has its SHA-256; a command line
+	// names the file itself. Every site needs the file, and its layers, classes and columns must be the run's. A state
+	// dict of PyG layers, as safetensors, needs encoder raw. Encoder pca keeps its components. With layer-wise and
 	// layer_output hidden each layer but the last starts under a new head.
 	Init string `yaml:"init" to:"Init" help:"model file from which training starts"`
 
@@ -290,15 +290,15 @@ type Gradient struct {
 
 // Links has the settings of learning links.
 type Links struct {
-	// Score of a pair of nodes by their hidden rows. It is the inner product (dot), one with a learned weight for each
-	// column and relation (distmult), or a hidden layer over the products of the columns (mlp). All score a pair alike
-	// in both directions.
+	// Score of a pair of nodes by their hidden rows. dot is the inner product, distmult one with a learned weight for
+	// each column and relation, mlp a hidden layer over the products of the columns. All score a pair alike in both
+	// directions.
 	Decoder string `yaml:"decoder" default:"dot" choices:"dot, distmult, mlp" help:"how two rows give the score of a link"`
 	// Fractions of the links that validate and test. No message runs along these links, in either direction.
 	LinkHoldout []float64 `yaml:"link_holdout" default:"0.05,0.1" bounds:"(0, 1)" help:"fractions of links for validation and test"`
 	// Split of links by time, COLUMN:T1:T2, instead of link_holdout. COLUMN is a column of the edges with numbers or
-	// dates, or its number from 0 if columns have no names. Links before T1 train, links before T2 validate, later ones
-	// test. Links without a time train.
+	// dates, or its number from 0 if columns have no names. Links before T1 or without a time train, links before T2
+	// validate, later ones test.
 	LinkTime string `yaml:"link_time" help:"split of links by time, COLUMN:T1:T2"`
 	// Random pairs for each training link at every epoch, which are taken for no links: its own end with another node
 	// of the other end's type that it is not linked with.
@@ -327,9 +327,9 @@ type JointLayers struct {
 
 // FullBatchSection has the settings of training all layers at once on the whole graph.
 type FullBatchSection struct {
-	// Encoding of a node's own features. raw takes features as they are. With embedding:K they are mapped to K columns,
-	// and each node without features has a row of K numbers that only its peer learns and keeps. A node that comes
-	// later has the bias of the map instead.
+	// Encoding of a node's own features. raw takes features as they are. embedding:K maps them to K columns; each node
+	// without features has a row of K numbers that only its peer learns and keeps. A node that comes later has the bias
+	// of the map instead.
 	Encoder Encoder `yaml:"encoder" default:"raw" choices:"raw, embedding:K" rule:"policy.encoders" help:"encoding of a node's features"`
 	// Fraction of the training labels that a step takes as input instead of learning from them; 0:
 	// labels are not an input.
@@ -359,11 +359,11 @@ type MiniBatchSection struct {
 	JointLayers
 	// Training labels of a step, of all peers together. For links it is the mean number of links of a step.
 	BatchSize int `yaml:"batch_size" to:"BatchSize" default:"1024" bounds:"[1, 1000000000]" help:"training labels of a step, of all peers"`
-	// In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number serves all layers;
-	// -1 takes every edge. With typed edges it is the number for each relation.
+	// In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number serves all layers.
+	// With typed edges it is the number for each relation.
 	Fanouts []int `yaml:"fanouts" default:"10" bounds:"[-1, 1048576]" help:"sampled in-edges of a node in each hop (-1 = all)"`
 	// How the neighbours of a batch are sampled. neighbour samples the in-edges of each node separately, labor
-	// (LABOR-0) by numbers that all nodes of a hop share, so that fewer distinct nodes are read.
+	// (LABOR-0) by numbers that all nodes of a hop share: fewer distinct nodes are then read.
 	Sampler string `yaml:"sampler" to:"Sample.Kind" default:"neighbour" choices:"neighbour, labor" help:"how batches are sampled"`
 	// Steps of a round (0 = an epoch). Settings that count rounds, as rounds, eval_every, patience and
 	// checkpoint_every, then count these: on a large graph a run continues from within an epoch. Batches do not depend

@@ -76,10 +76,10 @@ func settingsPage(texts map[string]string) []byte {
 		"A settings file is YAML. Settings of a method are in its section, the common ones outside:\n\n" +
 		"```yaml\nmethod: layer-wise\nseed: 3\nlayer_wise:\n  rounds: 50\n  model: sage\n```\n\n")
 	wrap(&b, "", "The flag of a setting has dashes instead of underscores, as `--local-steps 4`, and overrides the "+
-		"file. Settings of another method are refused, and those that the run does not read. Settings in a section "+
-		"`experimental:` may change in any version; `plan.Plan` describes them. Defaults are bold or behind a "+
-		"semicolon. *Train* marks settings of `heddle train`, *join* of `peer join`, and *site* what each site "+
-		"chooses by itself, outside a plan with members.")
+		"file. A run refuses settings that it does not read. Settings in a section `experimental:` may change in any "+
+		"version; `plan.Plan` describes them. Defaults are bold or behind a semicolon. *train* marks settings of "+
+		"`heddle train` only, *join* of `peer join` only, and *site* what each site chooses by itself, outside a "+
+		"plan with members.")
 	var groups []string
 	members := map[string][]sharedSetting{}
 	for _, method := range Methods() {

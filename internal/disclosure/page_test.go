@@ -27,29 +27,29 @@ not have, or that is wider, in another format or more frequent. With ~leaf_edges
 
 ## Who receives what
 
-- **Rows** of a node go to each site with an edge from it. With mini-batch, and for links with
+- **Rows**: each site with an edge from a node receives the node's row. With mini-batch, and for links with
   ~negatives_from: all~, any site can read any row. A site may request sums of several rows instead; two sums that
   differ by a node reveal its row.
-- **Sums** go to every site as a total. Secure sums, the default for 3 to 64 sites, hide each site's part unless all
-  others pool what they know. In clear sums another site sees it. With two sites the total less one part is the other.
-- **Control** messages have fingerprints, positions, digests and timings; parameters or plans if these differ.
+- **Sums**: every site receives the total. Secure sums, the default for 3 to 64 sites, hide each site's part unless all
+  others pool what they know. Clear sums show it to another site. With two sites the total less one part is the other.
+- **Control**: every site receives fingerprints, positions, digests and timings; parameters or plans if these differ.
+- The network sees addresses, times and sizes.
 
-Names are not sent in a run. Labels are sent only by ~label_inputs~ and ~correct_smooth~, predictions only by the
-latter. After a failure the same numbers may be sent twice.
+Names are not sent in a run. Labels are sent only by ~label_inputs~ and ~correct_smooth~. Some rows have logits, and so
+predictions. After a failure the same numbers may be sent twice.
 
 ## Before a run
 
-~heddle partition~ shows one machine everything. With ~heddle match~ each site makes its own part, and first prints what
-it sends (~--dry-run~ stops there):
+~heddle partition~ needs all data on one machine. With ~heddle match~ each site makes its own part. It first prints what
+it sends (~--dry-run~ stops there). To all sites it sends
 
-- to all: names and kinds of columns, classes and relations, and **texts of categories that 10 of its nodes have**
+- names and kinds of columns, classes and relations, and **texts of categories that 10 of its nodes have**
   (~min_text_count~);
-- to all: numbers of nodes, edges, splits and halo rows, and a digest;
-- to all: sums over each column, which are **its own figures** of a type that only this site has;
-- to the owner of the other end of each edge **the name of its end there**, later the edge.
+- numbers of nodes, edges, splits and halo rows, and a digest;
+- sums over each column; for a type that only this site has, they are **its own figures**.
 
-By asking, a site learns whether another has a name. Above ten unknown names (~--max-unknown~) the other refuses.
-Remove sensitive columns (~--ignore~).
+To the owner of the other end of each edge it sends **the name of that end**, later the edge. It learns which of these
+names the owner has. Above ten unknown names (~--max-unknown~) the owner refuses. ~--ignore~ leaves out columns.
 
 ## What messages reveal
 
@@ -61,17 +61,17 @@ Remove sensitive columns (~--ignore~).
 | means | the mean of each class at a site; if it has one node, the node's features |
 | moments | second moments; **all columns of a node** that is the only one of its site |
 | row | how likely each class is, and features: a mix of up to 64, all with ~raw~, **often all** with ~pca:K~ |
-| neighbours | weighted sums of neighbours' rows. **Who knows all but one learns that one** |
+| neighbours | weighted sums of neighbours' rows. **A receiver that knows all but one learns that one** |
 | update | rows and labels of few training nodes; ~encoder: mlp~: **also from secure sums** |
 | links | which nodes are linked |
-| self | what its name has, of that node |
+| self | what the message's name lists, of one node |
 
-[Privacy](../explanation/privacy.md) has what our attacks recover.
+[Privacy](../explanation/privacy.md) has results of attacks.
 
 ## The lists
 
-One of three sites with 5 classes and 100 features sends these, with how many numbers and how often at most (×). Rows
-are in *italics*. A numeric target has sums of targets instead of label counts.
+One of three sites with 5 classes and 100 features sends these, with the size of a message and how often it is sent at
+most (×). Rows are in *italics*. A numeric target has sums of targets instead of label counts.
 `
 	pageTail = `
 ## Other messages
@@ -81,12 +81,13 @@ are in *italics*. A numeric target has sums of targets instead of label counts.
   nodes' neighbours.
 - With ~figures_by~ a site adds to two more sums, in every method: whether it has test nodes of each value of the
   column, and how many of them are right.
-- With ~site_figures~ a site publishes its own rounded test metric. The network sees addresses, times and sizes.
+- With ~site_figures~ a site publishes its own rounded test metric.
 
 ## What stays
 
-Every site has the model file and can query it ([what stays](../explanation/privacy.md#what-stays-afterwards)). Without
-features, means show how many training nodes of a class are near each node: with its edges, the label follows.
+Every site has the model file and can query it ([what stays](../explanation/privacy.md#what-stays-afterwards)). If nodes
+have no features, class means in the file show how many training nodes of each class are near each node. With the edges
+they reveal labels.
 `
 )
 

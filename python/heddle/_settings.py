@@ -65,7 +65,7 @@ class Settings(TypedDict, total=False):
 
     How the model is trained. class-means solves a closed form, layer-wise trains layer after layer,
     full-batch all layers at once, mini-batch on sampled batches. The last two are for the machines
-    of one owner: boundary rows are sent in every epoch.
+    of one owner: they send boundary rows in every epoch.
     """
 
     seed: int
@@ -80,17 +80,17 @@ class Settings(TypedDict, total=False):
     What is predicted: the labels of nodes, or links, which are edges that the graph may lack. auto
     takes the labels of the data set; classification makes its numbers classes, regression makes them
     targets. links:RELATION,… predicts only these relations, each as NAME with the reverse "NAME
-    (inverse)", or as NAME=REVERSE. Without a method, links are learned by layer-wise.
+    (inverse)", or as NAME=REVERSE. For links the default method is layer-wise.
     """
 
     row_norm: Literal["auto", "l1", "l2", "none"]
     """Norm that divides each node's features.
 
     Norm that divides each node's features before training. l1 is the sum of absolute values, l2 the
-    Euclidean length. auto is none for a numeric target. With class-means it is else l2, or with up
-    to 64 columns whichever validates better. With other methods it is l2 for more than 64 columns
-    without a value below 0. Most nodes must then have two or more values other than 0, in at most
-    half of the columns. With init it is the model file's.
+    Euclidean length. With auto, class-means takes l2, or with up to 64 columns the norm that
+    validates better. Other methods take l2 for more than 64 columns without a value below 0. Most
+    nodes must then have two or more values other than 0, in at most half of the columns. Otherwise,
+    and for a numeric target, auto is none. With init it is the model file's.
     """
 
     positive: str
@@ -103,9 +103,9 @@ class Settings(TypedDict, total=False):
     """Objective for choosing the decision threshold.
 
     What the threshold between two classes is chosen for, on the validation nodes. f1,
-    recall@precision=P or precision@recall=R, of the positive class, with at least P or R. If nodes
-    have several classes, each class has its own threshold. By default the more probable class is
-    predicted, or each class that is more probable than not.
+    recall@precision=P or precision@recall=R of the positive class, with at least P or R. If nodes
+    have several classes, each class has its own threshold. By default a class is predicted if it is
+    the most probable or, of several, more probable than not.
     """
 
     class_weights: list[float]
@@ -113,7 +113,7 @@ class Settings(TypedDict, total=False):
 
     What a training label of a class counts in the loss, as CLASS=WEIGHT. balanced weights each class
     by the inverse of its fraction of the training labels. Other classes count 1. If nodes have
-    several classes it is the weight of the class's own decision, and class-means takes none. On a
+    several classes, the weight is of the class's own decision, and class-means takes none. On a
     command line it may be a file of lines CLASS,WEIGHT.
     """
 
@@ -128,8 +128,8 @@ class Settings(TypedDict, total=False):
 
     Metric with which the validation nodes choose the best model. The default is accuracy, or
     micro-f1 if a node may have several classes. It is auc if the rarer of two classes has under a
-    quarter of the training labels, without phones. Classes in order take rank-mae, how many ranks a
-    prediction is off, or qwk, the quadratic weighted kappa, and predict the median. Numeric targets
+    quarter of the training labels, without phones. Classes in order may have rank-mae, the mean
+    error in ranks, or qwk, the quadratic weighted kappa; both predict the median. Numeric targets
     take r2 (default), mae or rmse, links mrr (default), hits@10 or auc.
     """
 
@@ -144,9 +144,9 @@ class Settings(TypedDict, total=False):
     hops: int
     """Aggregations of the features.
 
-    With class-means: Aggregations of the features. 0 uses each node's own features only, and no row
-    is sent. With epsilon or phones the default is 2. With layer-wise: Aggregations before each
-    layer. With appnp and sign it is the total.
+    With class-means: Aggregations of the features. 0 uses only each node's own features and sends no
+    row. With epsilon or phones the default is 2. With layer-wise: Aggregations before each layer.
+    With appnp and sign it is the total.
     """
 
     epsilon: float
@@ -172,8 +172,8 @@ class Settings(TypedDict, total=False):
     secure_sums: Literal["auto", "off", "on"]
     """Secure aggregation, of 3 to 64 peers.
 
-    Whether sums over the peers are secure. With auto they are from 3 peers on; 64 is the most. With
-    two, each peer sees the other's part in any case.
+    Whether sums over the peers are secure. auto is on from 3 peers; more than 64 peers need off.
+    With two, each peer sees the other's part in any case.
     """
 
     rows: Literal["bf16", "float32", "int4", "int8"]
@@ -181,8 +181,7 @@ class Settings(TypedDict, total=False):
 
     Number format of neighbors' rows on the network. float32 is exact; int8 and int4 share a scale
     per row or column. With epsilon rows are whole numbers, sent as float32. With mini-batch, bf16
-    also rounds the factors of dense products in training, which takes less time on processors with
-    AMX.
+    also rounds the factors of dense products in training, which is faster on processors with AMX.
     """
 
     peers: int
@@ -196,7 +195,7 @@ class Settings(TypedDict, total=False):
 
     Which peer owns which node. random, contiguous, by-column, fennel, restream:N or multilevel. auto
     is by-column if the graph has a site column of 2 to 64 sites and peers is -1 or as many.
-    Otherwise it is random, or with full-batch and mini-batch multilevel, or restream:5 beyond 20
+    Otherwise it is random; with full-batch and mini-batch it is multilevel, or restream:5 beyond 20
     million stored edges.
     """
 
@@ -219,12 +218,12 @@ class Settings(TypedDict, total=False):
 
     With layer-wise: Encoding of a node's own features before rows are sent. raw takes features as
     they are. pca:K takes their K leading components; these rows reveal features, and the log warns.
-    K is at most half the columns, and the default keeps fewer if there are fewer. With +classes also
-    the logits of three rounds of class means, if each node has one of at most 50 classes and
-    inductive is false. The last one, mlp, is a hidden layer that is trained first. With full-batch:
-    Encoding of a node's own features. raw takes features as they are. With embedding:K they are
-    mapped to K columns, and each node without features has a row of K numbers that only its peer
-    learns and keeps. A node that comes later has the bias of the map instead.
+    K is at most half the columns, and the default keeps fewer if there are fewer. +classes adds the
+    logits of three rounds of class means, if each node has one of at most 50 classes and inductive
+    is false. mlp is a hidden layer that is trained first. With full-batch: Encoding of a node's own
+    features. raw takes features as they are. embedding:K maps them to K columns; each node without
+    features has a row of K numbers that only its peer learns and keeps. A node that comes later has
+    the bias of the map instead.
     """
 
     layer_output: Literal["hidden", "logits"]
@@ -250,9 +249,9 @@ class Settings(TypedDict, total=False):
     hidden: int
     """Width of hidden rows.
 
-    Width of the hidden rows. With attention it is the width of all heads together. If nodes have no
-    features, rgcn and rsage have other defaults: hidden 16, rounds 50, lr 0.01, decay 0.0005,
-    dropout 0, and eval_every 50, so that the last epoch counts.
+    Width of the hidden rows. With attention it is the width of all heads together. For nodes without
+    features rgcn and rsage have other defaults: hidden 16, rounds 50, lr 0.01, decay 0.0005, dropout
+    0, and eval_every 50, so that the last epoch counts.
     """
 
     heads: int
@@ -270,9 +269,9 @@ class Settings(TypedDict, total=False):
     init: str
     """Model file from which training starts.
 
-    Model file from whose parameters training starts, instead of random ones. SHA-256 of the file; on
-    a command line the file itself. Its layers, classes and columns must be the run's, and every site
-    needs the file. A safetensors file with the state dict of PyG layers needs encoder raw. Encoder
+    Model file from whose parameters training starts, instead of random ones. A plan has its SHA-256;
+    a command line names the file itself. Every site needs the file, and its layers, classes and
+    columns must be the run's. A state dict of PyG layers, as safetensors, needs encoder raw. Encoder
     pca keeps its components. With layer-wise and layer_output hidden each layer but the last starts
     under a new head.
     """
@@ -280,9 +279,9 @@ class Settings(TypedDict, total=False):
     decoder: Literal["distmult", "dot", "mlp"]
     """How two rows give the score of a link.
 
-    Score of a pair of nodes by their hidden rows. It is the inner product (dot), one with a learned
-    weight for each column and relation (distmult), or a hidden layer over the products of the
-    columns (mlp). All score a pair alike in both directions.
+    Score of a pair of nodes by their hidden rows. dot is the inner product, distmult one with a
+    learned weight for each column and relation, mlp a hidden layer over the products of the columns.
+    All score a pair alike in both directions.
     """
 
     link_holdout: list[float]
@@ -296,8 +295,8 @@ class Settings(TypedDict, total=False):
     """Split of links by time, COLUMN:T1:T2.
 
     Split of links by time, COLUMN:T1:T2, instead of link_holdout. COLUMN is a column of the edges
-    with numbers or dates, or its number from 0 if columns have no names. Links before T1 train,
-    links before T2 validate, later ones test. Links without a time train.
+    with numbers or dates, or its number from 0 if columns have no names. Links before T1 or without
+    a time train, links before T2 validate, later ones test.
     """
 
     rounds: int
@@ -356,9 +355,9 @@ class Settings(TypedDict, total=False):
     updates: Literal["auto", "float32", "int16", "int4", "int8"]
     """Number format of a round's updates.
 
-    Number format of each peer's part of a round's sum. Integers of 16, 8 or 4 bits are on a grid
-    that the peers agree on first. Type int8 is made for up to 8 peers and takes up to 63; int4 takes
-    up to 7. With auto it is int8 for up to 8 peers, else int16.
+    Number format of each peer's part of a round's sum. Integers are on a grid that the peers agree
+    on first. int8 is made for up to 8 peers and takes up to 63; int4 takes up to 7. auto is int8 for
+    up to 8 peers, else int16.
     """
 
     label_inputs: float
@@ -405,15 +404,15 @@ class Settings(TypedDict, total=False):
     """Sampled in-edges of a node in each hop (-1 = all).
 
     In-edges that are sampled of a node, hop by hop, the first from the training nodes. One number
-    serves all layers; -1 takes every edge. With typed edges it is the number for each relation.
+    serves all layers. With typed edges it is the number for each relation.
     """
 
     sampler: Literal["labor", "neighbour"]
     """How batches are sampled.
 
     How the neighbours of a batch are sampled. neighbour samples the in-edges of each node
-    separately, labor (LABOR-0) by numbers that all nodes of a hop share, so that fewer distinct
-    nodes are read.
+    separately, labor (LABOR-0) by numbers that all nodes of a hop share: fewer distinct nodes are
+    then read.
     """
 
     feature_cache: int
