@@ -260,15 +260,15 @@ type Gradient struct {
 
 	Links `when:"task=links"`
 
-	// Optimizer.
+	// Optimizer. adam and sgd add decay to the gradient, adamw shrinks the weights.
 	Solver string `yaml:"solver" experimental:"true" default:"adam" choices:"adam, adamw, sgd" help:"optimizer"`
 	// Maximum number of rounds of a layer; with full-batch and mini-batch, of epochs.
 	Rounds int `yaml:"rounds" to:"Rounds" default:"200" bounds:"[1, 1000000000]" rule:"policy.max_rounds" help:"most rounds of a layer, or epochs"`
 	// Learning rate before the schedule.
 	LR float32 `yaml:"lr" to:"Optimizer.LR" default:"0.01" bounds:"(0, )" help:"learning rate"`
-	// Weight decay. adam and sgd add it to the gradient, adamw shrinks the weights. The default is 0.005 if full-batch
-	// or mini-batch learns a numeric target of nodes with features, by a model without typed edges. It is 0 if layers
-	// see columns of classes (encoder pca:K+classes) and nodes of all peers have 5,000 training labels or more.
+	// Weight decay. The default is 0.005 if full-batch or mini-batch learns a numeric target of nodes with features, by
+	// a model without typed edges. It is 0 if layers see columns of classes (encoder pca:K+classes) and nodes of all
+	// peers have 5,000 training labels or more.
 	Decay float32 `yaml:"decay" to:"Optimizer.Decay" default:"0.005" bounds:"[0, )" help:"weight decay"`
 	// Momentum of sgd.
 	Momentum float32 `yaml:"momentum" to:"Optimizer.Momentum" when:"solver=sgd" experimental:"true" default:"0" bounds:"[0, 1)" help:"momentum"`
@@ -321,7 +321,7 @@ type JointLayers struct {
 	Bases int `yaml:"bases" when:"model=relations" experimental:"true" default:"0" bounds:"[0, )" help:"shared bases of the relations' matrices"`
 	Gradient
 	// Rows that a peer keeps although it could fetch them again. A number without a unit is in MiB. With mini-batch it
-	// is the most for two groups of batches, if group is 0; 0 is then 1024.
+	// limits two groups of batches, if group is 0; 0 then means 1024.
 	Memory Mebibytes `yaml:"memory" default:"0" bounds:"[0, 1099511627776]" local:"true" help:"most memory for kept rows, as 4GiB (0 = no limit)"`
 }
 

@@ -314,10 +314,9 @@ class Settings(TypedDict, total=False):
     decay: float
     """Weight decay.
 
-    Weight decay. adam and sgd add it to the gradient, adamw shrinks the weights. The default is
-    0.005 if full-batch or mini-batch learns a numeric target of nodes with features, by a model
-    without typed edges. It is 0 if layers see columns of classes (encoder pca:K+classes) and nodes
-    of all peers have 5,000 training labels or more.
+    Weight decay. The default is 0.005 if full-batch or mini-batch learns a numeric target of nodes
+    with features, by a model without typed edges. It is 0 if layers see columns of classes (encoder
+    pca:K+classes) and nodes of all peers have 5,000 training labels or more.
     """
 
     schedule: Literal["constant", "cosine", "linear"]
@@ -384,7 +383,7 @@ class Settings(TypedDict, total=False):
     """Most memory for kept rows, as 4GiB (0 = no limit).
 
     Rows that a peer keeps although it could fetch them again. A number without a unit is in MiB.
-    With mini-batch it is the most for two groups of batches, if group is 0; 0 is then 1024.
+    With mini-batch it limits two groups of batches, if group is 0; 0 then means 1024.
     """
 
     prefetch: int
