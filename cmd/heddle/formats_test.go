@@ -112,7 +112,7 @@ func TestFormatFaults(t *testing.T) {
 		{"import --dgl " + dglData + "random-2 --label-column none -o " + dir + "/x", []string{`column "none"`}},
 		{"import --dgl " + dglData + "random-2 --nodes n.csv -o " + dir + "/x", []string{"dgl", "nodes"}},
 		{"import --edges ../../graph/dataset/testdata/graph.mtx -o " + dir + "/x",
-			[]string{"graph.mtx", "format of edges must be", "own-data.md"}},
+			[]string{"graph.mtx", "format of edges must be", "python.md"}},
 		{"import --edges ../../graph/dataset/testdata/graph.el --num-nodes 3 -o " + dir + "/x",
 			[]string{"graph.el", "line 2"}},
 		{"import --edges ../../graph/dataset/testdata/graph.el --strict -o " + dir + "/x.graph",

@@ -47,8 +47,8 @@ type Table struct {
 const indexName = "index"
 
 // WayOut is what to do about a file in an unsupported format.
-const WayOut = "Python reads other formats: docs/how-to/own-data.md has three lines that write what networkx, " +
-	"scipy or PyTorch Geometric read"
+const WayOut = "Python trains on other formats, as networkx, scipy or PyTorch Geometric read them: " +
+	"see docs/how-to/python.md"
 
 // Open opens path, whose suffix is .csv or .tsv, then perhaps .gz or .zst, or .parquet, or which is a directory of
 // such files (Files); edges may also be a list (IsList).

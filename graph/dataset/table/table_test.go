@@ -90,7 +90,7 @@ func TestTextRefused(t *testing.T) {
 		{"long.tsv", "a\tb\n1\t2\t3\n", []string{"line 2: there must be 2 cells, as many as names of columns (got 3)"}},
 		{"quote.csv", "a,b\n1,2\n3,x\"y\n", []string{"line 3, column 4", "bare \""}},
 		{"open.csv", "a,b\n1,\"2\n", []string{"line 2", "extraneous or missing \""}},
-		{"a.txt", "a,b\n", []string{`must end in .csv or .tsv`, `(got ".txt")`, "own-data.md"}},
+		{"a.txt", "a,b\n", []string{`must end in .csv or .tsv`, `(got ".txt")`, "python.md"}},
 		{"a.csv.gz", "a,b\n1,2\n3,4\n", []string{"gzip: invalid header"}},
 		{"a.csv.zst", "a,b\n", []string{"magic number mismatch"}},
 		{"a.parquet.gz", "", []string{"EOF"}},

@@ -112,7 +112,7 @@ func TestReadEdgesFaults(t *testing.T) {
 		want             []string
 	}{
 		{name: "suffix", file: "a.foo", want: []string{"a.foo", `format of edges must be text, csv, tsv, parquet or ` +
-			`npz, by option edge-format or the name's suffix (got "foo")`, "own-data.md"}},
+			`npz, by option edge-format or the name's suffix (got "foo")`, "python.md"}},
 		{name: "one column", file: "a.el", text: "1 2\n3\n",
 			want: []string{"a.el", "line 2", "there must be at least 2 columns (got 1)"}},
 		{name: "no number", file: "a.el", text: "1 x\n",
