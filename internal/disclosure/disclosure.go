@@ -53,6 +53,7 @@ type Line struct {
 	Format      string // of the numbers
 	Times       int64  // how often it is sent, at most
 	Least, Most int64  // numbers each time: of a node, or of a sum, including its whole numbers
+	Sum         int64  // numbers over all times
 }
 
 // Of(p, own) returns what the site that owns own sends in a run by p, or all faults of p for these data.
@@ -99,7 +100,7 @@ func (d *Disclosure) count(own *shard.Shard, lists ...*train.Messages) {
 	seeds := int64(max(1, d.Plan.Runs)) // other seeds may make other numbers of the same row
 	d.Node, d.Fresh, d.Bytes = d.Node*float64(seeds), d.Fresh*float64(seeds), d.Bytes*seeds
 	for k := range d.Sends {
-		d.Sends[k].Times *= seeds
+		d.Sends[k].Times, d.Sends[k].Sum = d.Sends[k].Times*seeds, d.Sends[k].Sum*seeds
 	}
 }
 
@@ -204,7 +205,8 @@ func merged(a, b []Line) []Line {
 			continue
 		}
 		h := &a[k]
-		h.Times, h.Least, h.Most = max(h.Times, m.Times), min(h.Least, m.Least), max(h.Most, m.Most)
+		h.Times, h.Least, h.Most, h.Sum = max(h.Times, m.Times), min(h.Least, m.Least), max(h.Most, m.Most),
+			max(h.Sum, m.Sum)
 	}
 	slices.SortStableFunc(a, func(x, y Line) int { return order(x.Kind) - order(y.Kind) })
 	return a
@@ -224,7 +226,7 @@ func (l Line) alike(m Line) bool {
 func linesOf(list *train.Messages) (all []Line) {
 	for _, m := range list.List {
 		n := m.Numbers + m.Counts
-		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Least: n, Most: n}
+		one := Line{What: m.What, Kind: m.Kind, Format: m.Format, Times: m.Times, Least: n, Most: n, Sum: m.Times * n}
 		if n == 0 {
 			continue // a framing of others
 		}
@@ -234,7 +236,7 @@ func linesOf(list *train.Messages) (all []Line) {
 			continue
 		}
 		h := &all[k]
-		h.Times, h.Least, h.Most = h.Times+one.Times, min(h.Least, n), max(h.Most, n)
+		h.Times, h.Least, h.Most, h.Sum = h.Times+one.Times, min(h.Least, n), max(h.Most, n), h.Sum+one.Sum
 	}
 	return all
 }
