@@ -69,7 +69,7 @@ func readFileRoster(file []byte) (r fileRoster, err error) {
 
 // Federation returns the name of the federation whose roster a plan file has (empty = it has none).
 func Federation(file []byte) string {
-	r, _ := readFileRoster(file) // who reads the plan reports the fault
+	r, _ := readFileRoster(file) // the reader of the plan reports the fault
 	return r.Federation
 }
 

@@ -145,9 +145,6 @@ func roundedNumber(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Warn logs a warning.
-func (w *Watch) Warn(text string) { w.Log.Warn(text) }
-
 // Due reports whether it is time to show progress again, of total steps. On a terminal it begins a
 // line.
 func (w *Watch) Due(total int) bool {

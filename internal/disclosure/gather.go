@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/heddle-gnn/heddle/comm"
@@ -40,14 +41,8 @@ func Gather(ctx context.Context, p plan.Plan, s session.Site, g *graph.Graph, ou
 		return train.Input(err)
 	}
 	own := shard.Whole(g)
-	own.Rank, own.Parts, own.HaloPtr, own.Boundary = rank, len(p.Members), make([]int, len(p.Members)+1),
-		make([][]int32, len(p.Members))
-	for q := range own.HaloPtr {
-		own.HaloPtr[q] = own.Owned
-	}
-	for q := range own.Boundary {
-		own.Boundary[q] = []int32{}
-	}
+	own.Rank, own.Parts = rank, len(p.Members)
+	own.HaloPtr, own.Boundary = slices.Repeat([]int{own.Owned}, own.Parts+1), slices.Repeat([][]int32{{}}, own.Parts)
 	text := p.Agreed() + gathering
 	if outside != nil {
 		text = p.Agreed() + connecting

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/heddle-gnn/heddle/graph"
@@ -237,10 +238,8 @@ func gather(sites int, all []*graph.Graph, pooled *graph.Graph) (m members) {
 			m.phones = append(m.phones, s)
 			continue
 		}
-		s.Rank, s.Parts, s.Boundary, s.HaloPtr = r, sites, make([][]int32, sites), make([]int, sites+1)
-		for q := range s.HaloPtr {
-			s.HaloPtr[q] = s.Owned
-		}
+		s.Rank, s.Parts, s.Boundary = r, sites, make([][]int32, sites)
+		s.HaloPtr = slices.Repeat([]int{s.Owned}, sites+1)
 		s.Fingerprint = [32]byte{} // the phones' parts do not partition one graph
 		m.sites = append(m.sites, s)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/heddle-gnn/heddle/graph/shard"
 	"github.com/heddle-gnn/heddle/internal/comm/netsim"
 	"github.com/heddle-gnn/heddle/internal/leaf"
+	"github.com/heddle-gnn/heddle/nn/eval"
 	"github.com/heddle-gnn/heddle/rng"
 )
 
@@ -156,13 +157,7 @@ func score(t *classmeans.Trainer, s *shard.Shard) (right, tested int) {
 		if c < 0 {
 			continue
 		}
-		row, best := logits.Row(int(i)), 0
-		for k, v := range row {
-			if v > row[best] {
-				best = k
-			}
-		}
-		if tested++; int32(best) == c {
+		if tested++; int32(eval.ArgMax(logits.Row(int(i)))) == c {
 			right++
 		}
 	}

@@ -152,7 +152,7 @@ func (t *taking) run(ctx context.Context) (err error) {
 		case time.Now().After(until):
 			return err
 		}
-		t.watch.Warn(fmt.Sprintf("going back to the meeting: %v", err))
+		t.watch.Log.Warn(fmt.Sprintf("going back to the meeting: %v", err))
 		// Also a site that has its part meets: another may have lost its own, and parts fit only if all were made
 		// together.
 		t.Training = false // the sites compare their steps
@@ -323,7 +323,7 @@ func (t *taking) step(ctx context.Context) error {
 	if t.Warm {
 		part.Init = t.model(t.Last)
 		if !t.match.Splits() {
-			t.watch.Warn("without a column of role split, nodes that trained the last model may test this one: the " +
+			t.watch.Log.Warn("without a column of role split, nodes that trained the last model may test this one: the " +
 				"figure may be too good")
 		}
 	}

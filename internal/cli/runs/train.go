@@ -88,7 +88,7 @@ command with --resume continues from them.`,
 		if j.ask {
 			answers := bufio.NewScanner(c.InOrStdin())
 			j.last = func() bool {
-				if !answers.Scan() { // who answers is gone
+				if !answers.Scan() { // nobody answers any more
 					cancel()
 				}
 				return answers.Text() == "stop"
