@@ -323,8 +323,8 @@ func (t *taking) step(ctx context.Context) error {
 	if t.Warm {
 		part.Init = t.model(t.Last)
 		if !t.match.Splits() {
-			t.watch.Log.Warn("without a column of role split, nodes that trained the last model may test this one: the " +
-				"figure may be too good")
+			t.watch.Log.Warn("without a column of role split, nodes that trained the last model may test this one: " +
+				"the figure may be too good")
 		}
 	}
 	if err := t.consider(ctx, part.Shard); err != nil {
