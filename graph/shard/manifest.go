@@ -153,10 +153,7 @@ func (m *Manifest) Write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return disk.WriteStream(disk.OS{}, filepath.Join(dir, manifestName), func(w io.Writer) error {
-		_, err := w.Write(b)
-		return err
-	})
+	return disk.WriteFile(disk.OS{}, filepath.Join(dir, manifestName), 0o600, b)
 }
 
 // decodeManifest reads what encode wrote. Keys that it does not know are refused.

@@ -107,7 +107,7 @@ func (s *tensorStream) sparse() (ptr, index, data Tensor, rows, cols int64) {
 	s.expect(csrMagic, "magic number of compressed rows")
 	cols, rows = int64(s.u64("columns")), int64(s.u64("rows"))
 	ptr, index, data = s.tensor(), s.tensor(), s.tensor()
-	s.u8("whether rows are sorted")
+	s.take(1, "whether rows are sorted")
 	return ptr, index, data, rows, cols
 }
 
@@ -152,18 +152,18 @@ func (s *tensorStream) pairs() (src, dst []int64, nodes int64, err error) {
 	s.expect(cooMagic, "magic number of pairs")
 	cols, rows := int64(s.u64("columns")), int64(s.u64("rows"))
 	row, col, data := s.tensor(), s.tensor(), s.tensor()
-	s.u8("whether rows are sorted")
-	s.u8("whether columns are sorted")
+	s.take(1, "whether rows are sorted")
+	s.take(1, "whether columns are sorted")
 	if s.err != nil {
 		return nil, nil, 0, nil
 	}
 	if rows != cols {
 		return nil, nil, 0, fmt.Errorf("the matrix must be square (got %d rows, %d columns)", rows, cols)
 	}
-	if src, err = row.vector(row.Len(), 0, math.MaxInt64); err != nil {
+	if src, err = row.vector(row.Len(), math.MaxInt64); err != nil {
 		return nil, nil, 0, fmt.Errorf("sources: %w", err)
 	}
-	if dst, err = col.vector(len(src), 0, math.MaxInt64); err != nil {
+	if dst, err = col.vector(len(src), math.MaxInt64); err != nil {
 		return nil, nil, 0, fmt.Errorf("destinations: %w", err)
 	}
 	src, dst, err = byID(src, dst, data)
@@ -181,11 +181,11 @@ func (s *tensorStream) rows(transposed bool) (src, dst []int64, nodes int64, err
 			"columns, %d pointers)", rows, cols, ptr.Len())
 	}
 	edges := index.Len()
-	place, err := ptr.vector(ptr.Len(), 0, int64(edges)+1)
+	place, err := ptr.vector(ptr.Len(), int64(edges)+1)
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("row pointers: %w", err)
 	}
-	if src, err = index.vector(edges, 0, math.MaxInt64); err != nil {
+	if src, err = index.vector(edges, math.MaxInt64); err != nil {
 		return nil, nil, 0, fmt.Errorf("columns: %w", err)
 	}
 	dst = make([]int64, 0, edges)
@@ -212,7 +212,7 @@ func byID(src, dst []int64, id Tensor) ([]int64, []int64, error) {
 	if id.Len() == 0 {
 		return src, dst, nil
 	}
-	at, err := id.vector(len(src), 0, int64(len(src)))
+	at, err := id.vector(len(src), int64(len(src)))
 	if err != nil {
 		return nil, nil, fmt.Errorf("edge numbers: %w", err)
 	}

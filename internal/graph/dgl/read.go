@@ -158,10 +158,10 @@ func (c *config) inner(k int, g *local) (*Part, error) {
 	own := c.nodes.of(k)
 	p := &Part{Inner: int(own.len())}
 	var err error
-	if p.Global, err = integers(g.node, "_ID", g.nodes, 0, c.Nodes); err != nil {
+	if p.Global, err = integers(g.node, "_ID", g.nodes, c.Nodes); err != nil {
 		return nil, err
 	}
-	inside, err := integers(g.node, "inner_node", g.nodes, 0, 2)
+	inside, err := integers(g.node, "inner_node", g.nodes, 2)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (c *config) owners(g *local, p *Part) error {
 		if _, ok := g.node[name]; !ok {
 			continue
 		}
-		have, err := integers(g.node, name, g.nodes, 0, maxParts)
+		have, err := integers(g.node, name, g.nodes, maxParts)
 		if err != nil {
 			return err
 		}
@@ -214,17 +214,17 @@ func (c *config) owners(g *local, p *Part) error {
 // innerEdges keeps the edges that end at inner nodes.
 func (c *config) innerEdges(k int, g *local, p *Part) error {
 	own := c.edges.of(k)
-	ids, err := integers(g.edge, "_ID", len(g.src), 0, c.Edges)
+	ids, err := integers(g.edge, "_ID", len(g.src), c.Edges)
 	if err != nil {
 		return err
 	}
-	inside, err := integers(g.edge, "inner_edge", len(g.src), 0, 2)
+	inside, err := integers(g.edge, "inner_edge", len(g.src), 2)
 	if err != nil {
 		return err
 	}
 	var kinds []int64
 	if _, ok := g.edge["_TYPE"]; ok {
-		if kinds, err = integers(g.edge, "_TYPE", len(g.src), 0, int64(len(c.edges.names))); err != nil {
+		if kinds, err = integers(g.edge, "_TYPE", len(g.src), int64(len(c.edges.names))); err != nil {
 			return err
 		}
 	}
@@ -269,13 +269,13 @@ func (t types) place(id int64) (part, kind int) {
 	return part, kind
 }
 
-// integers returns a column of n integers in [lo, hi).
-func integers(columns Columns, name string, n int, lo, hi int64) ([]int64, error) {
+// integers returns a column of n integers in [0, limit).
+func integers(columns Columns, name string, n int, limit int64) ([]int64, error) {
 	t, ok := columns[name]
 	if !ok {
 		return nil, fmt.Errorf("no column %s", name)
 	}
-	v, err := t.vector(n, lo, hi)
+	v, err := t.vector(n, limit)
 	if err != nil {
 		return nil, fmt.Errorf("column %s: %w", name, err)
 	}

@@ -441,7 +441,7 @@ func (p *Partition) split(g *graph.Graph, k, t int) error {
 		if !ok {
 			continue
 		}
-		mask, err := tensor.vector(n, 0, 2)
+		mask, err := tensor.vector(n, 2)
 		if err != nil {
 			return errors.Join(errors.New(masks[split]), err)
 		}

@@ -36,13 +36,6 @@ func (s *tensorStream) take(n uint64, what string) []byte {
 	return b
 }
 
-func (s *tensorStream) u8(what string) uint8 {
-	if b := s.take(1, what); b != nil {
-		return b[0]
-	}
-	return 0
-}
-
 func (s *tensorStream) u64(what string) uint64 {
 	if b := s.take(8, what); b != nil {
 		return binary.LittleEndian.Uint64(b)

@@ -112,19 +112,15 @@ func decode[T int64 | float32](t Tensor, get func([]byte) T) []T {
 
 // half widens an IEEE 754 binary16.
 func half(h uint16) float32 {
-	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10&31), uint32(h&1023)
-	switch exp {
-	case 0: // zero and subnormals: frac · 2⁻²⁴
-		v := float32(frac) * 0x1p-24
-		return math.Float32frombits(math.Float32bits(v) | sign)
-	case 31:
-		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
+	bits := uint32(h>>15)<<31 | uint32(h&(1<<15-1))<<13
+	if h>>10&31 == 31 { // infinite, or no number
+		return math.Float32frombits(bits | 255<<23)
 	}
-	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
+	return math.Float32frombits(bits) * 0x1p112 // exact: the factor corrects the exponent
 }
 
-// vector returns the elements of a tensor that has to be n integers in [lo, hi).
-func (t Tensor) vector(n int, lo, hi int64) ([]int64, error) {
+// vector returns the elements of a tensor that has to be n integers in [0, limit).
+func (t Tensor) vector(n int, limit int64) ([]int64, error) {
 	if !slices.Equal(t.Shape, []int64{int64(n)}) {
 		return nil, fmt.Errorf("must be %d integers (got %v)", n, t)
 	}
@@ -133,8 +129,8 @@ func (t Tensor) vector(n int, lo, hi int64) ([]int64, error) {
 		return nil, err
 	}
 	for k, x := range v {
-		if x < lo || x >= hi {
-			return nil, fmt.Errorf("element %d is %d, out of [%d, %d)", k, x, lo, hi)
+		if x < 0 || x >= limit {
+			return nil, fmt.Errorf("element %d is %d, out of [0, %d)", k, x, limit)
 		}
 	}
 	return v, nil

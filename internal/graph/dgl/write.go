@@ -43,10 +43,7 @@ func WriteDir(dir string, shards []*shard.Shard) (path string, err error) {
 		if err != nil {
 			return err
 		}
-		return disk.WriteStream(disk.OS{}, filepath.Join(tmp, name+".json"), func(f io.Writer) error {
-			_, err := f.Write(text)
-			return err
-		})
+		return disk.WriteFile(disk.OS{}, filepath.Join(tmp, name+".json"), 0o600, text)
 	})
 }
 
