@@ -439,7 +439,19 @@ func (d *Device) heard(r *run, e heddle.Event) {
 
 // Pause ends the session, within a second. What the run has reached is on the disk: Start goes on
 // from there, in this process or another.
-func (d *Device) Pause() { d.end(errPaused) }
+func (d *Device) Pause() {
+	d.mu.Lock()
+	r := d.run
+	d.mu.Unlock()
+	if r == nil {
+		return
+	}
+	r.stop(errPaused)
+	select {
+	case <-r.ended:
+	case <-time.After(stopTime):
+	}
+}
 
 // Stop ends the session as Pause does, and the device with it.
 func (d *Device) Stop() {
@@ -450,21 +462,7 @@ func (d *Device) Stop() {
 	if r != nil && !again {
 		r.events.add(listenerEvent{what: isState, text: Stopped})
 	}
-	d.end(errPaused)
-}
-
-func (d *Device) end(why error) {
-	d.mu.Lock()
-	r := d.run
-	d.mu.Unlock()
-	if r == nil {
-		return
-	}
-	r.stop(why)
-	select {
-	case <-r.ended:
-	case <-time.After(stopTime):
-	}
+	d.Pause()
 }
 
 // Predictions are a model's predictions for the nodes of a graph.

@@ -7,11 +7,11 @@ import "sync"
 type events struct {
 	to Listener // (nil = no listener)
 
-	mu    sync.Mutex
-	list  []listenerEvent
-	over  bool  // nothing is added any more
-	wrong error // returned by the listener, which is not called again
-	woken chan struct{}
+	mu      sync.Mutex
+	changed sync.Cond // of list and over
+	list    []listenerEvent
+	over    bool  // nothing is added any more
+	wrong   error // returned by the listener, which is not called again
 }
 
 // mostEvents bounds the events that wait. Beyond it the oldest round or count of bytes is dropped.
@@ -34,7 +34,11 @@ type listenerEvent struct {
 	sent         int64
 }
 
-func newEvents(to Listener) *events { return &events{to: to, woken: make(chan struct{}, 1)} }
+func newEvents(to Listener) *events {
+	q := &events{to: to}
+	q.changed.L = &q.mu
+	return q
+}
 
 func (q *events) add(e listenerEvent) {
 	q.mu.Lock()
@@ -51,7 +55,7 @@ func (q *events) add(e listenerEvent) {
 		}
 	}
 	q.list = append(q.list, e)
-	q.wake()
+	q.changed.Signal()
 }
 
 // close lets deliver end once it has delivered everything.
@@ -59,14 +63,7 @@ func (q *events) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.over = true
-	q.wake()
-}
-
-func (q *events) wake() {
-	select {
-	case q.woken <- struct{}{}:
-	default:
-	}
+	q.changed.Signal()
 }
 
 // fault returns the listener's error.
@@ -79,26 +76,23 @@ func (q *events) fault() error {
 // deliver calls the listener with one event after the other. After the listener's first error it calls stop and not
 // the listener.
 func (q *events) deliver(stop func()) {
-	for range q.woken {
-		for {
-			q.mu.Lock()
-			if len(q.list) == 0 {
-				over := q.over
-				q.mu.Unlock()
-				if over {
-					return
-				}
-				break
-			}
-			e := q.list[0]
-			q.list = q.list[1:]
+	for {
+		q.mu.Lock()
+		for len(q.list) == 0 && !q.over {
+			q.changed.Wait()
+		}
+		if len(q.list) == 0 {
 			q.mu.Unlock()
-			if err := e.tell(q.to); err != nil {
-				q.mu.Lock()
-				q.wrong, q.list = err, nil
-				q.mu.Unlock()
-				stop()
-			}
+			return
+		}
+		e := q.list[0]
+		q.list = q.list[1:]
+		q.mu.Unlock()
+		if err := e.tell(q.to); err != nil {
+			q.mu.Lock()
+			q.wrong, q.list = err, nil
+			q.mu.Unlock()
+			stop()
 		}
 	}
 }

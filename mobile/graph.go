@@ -1,6 +1,7 @@
 package mobile
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -90,10 +91,8 @@ func (g *Graph) Nodes() int {
 func (g *Graph) AddEdge(a, b int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, i := range []int{a, b} {
-		if err := g.has(i); err != nil {
-			return err
-		}
+	if err := cmp.Or(g.has(a), g.has(b)); err != nil {
+		return err
 	}
 	if len(g.src) == MaxEdges {
 		return fmt.Errorf("a graph must have at most %d edges", MaxEdges)
