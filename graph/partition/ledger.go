@@ -73,7 +73,9 @@ func (b *ledger) spill() {
 // weight of v's edges to each part.
 func (b *ledger) nearest(v int32, near []int64) int32 {
 	clear(near)
-	b.each(v, func(u int32, w int32) { near[b.owner[u]] += int64(w) })
+	for e := b.ptr[v]; e < b.ptr[v+1]; e++ {
+		near[b.owner[b.col[e]]] += int64(b.weight(e))
+	}
 	best, room := int32(-1), 0.0
 	for q := range int32(len(near)) {
 		if q == b.owner[v] || !b.fits(v, q) {

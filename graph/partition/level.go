@@ -12,13 +12,6 @@ type level struct {
 
 func (l *level) n() int { return len(l.ptr) - 1 }
 
-// each calls f for each neighbour of v and the weight of the edge to it.
-func (l *level) each(v int32, f func(u, w int32)) {
-	for e := l.ptr[v]; e < l.ptr[v+1]; e++ {
-		f(l.col[e], l.weight(e))
-	}
-}
-
 // weight returns the weight of stored edge e.
 func (l *level) weight(e int64) int32 {
 	if l.edge == nil {
