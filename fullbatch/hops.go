@@ -32,7 +32,7 @@ func (t *Trainer) hops(ctx context.Context, r comm.Reducer, a *graphView, which 
 			return err
 		}
 		if dense[0] > 0 && x.Sparse != nil {
-			x = graph.Features{Dense: x.Sparse.Dense()}
+			x = graph.Features{Dense: x.Matrix()}
 		}
 		list = append(list, x)
 	}

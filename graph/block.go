@@ -84,10 +84,7 @@ func (g *CSR) Relabel(dst []int32, to []int32, numSrc int) *CSR {
 // in-edges, in a CSR whose source k is node sources[k] of g. The destinations are its first
 // sources, in dst's order; the others follow, ascending. Destination i of g must be source i.
 func Block(g *CSR, dst []int32) (b *CSR, sources []int32) {
-	to := make([]int32, g.NumSrc)
-	for j := range to {
-		to[j] = -1
-	}
+	to := slices.Repeat([]int32{-1}, g.NumSrc)
 	for k, i := range dst {
 		if to[i] >= 0 {
 			panic(fmt.Sprintf("graph: destination %d occurs twice in a block", i))

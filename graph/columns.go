@@ -13,12 +13,8 @@ func Columns(list []Features) Features {
 		out := mat.New(rows, cols)
 		at := 0
 		for _, f := range list {
-			d := f.Dense
-			if f.Sparse != nil {
-				d = f.Sparse.Dense()
-			}
-			out.ColRange(at, at+d.Cols).CopyFrom(d)
-			at += d.Cols
+			out.ColRange(at, at+f.Cols()).CopyFrom(f.Matrix())
+			at += f.Cols()
 		}
 		return Features{Dense: out}
 	}
@@ -48,12 +44,8 @@ func Below(list []Features) Features {
 	if !sparse {
 		out, at := mat.New(rows, cols), 0
 		for _, f := range list {
-			d := f.Dense
-			if f.Sparse != nil {
-				d = f.Sparse.Dense()
-			}
-			out.RowRange(at, at+d.Rows).CopyFrom(d)
-			at += d.Rows
+			out.RowRange(at, at+f.Rows()).CopyFrom(f.Matrix())
+			at += f.Rows()
 		}
 		return Features{Dense: out}
 	}

@@ -42,6 +42,14 @@ func (f Features) Cols() int {
 	return f.Dense.Cols
 }
 
+// Matrix returns the rows with all their zeros; dense ones share f's memory.
+func (f Features) Matrix() mat.Dense {
+	if f.Sparse != nil {
+		return f.Sparse.Dense()
+	}
+	return f.Dense
+}
+
 // Select returns a copy whose row k is row rows[k] of f, sparse if f is.
 func (f Features) Select(rows []int32) Features {
 	if f.Sparse != nil {

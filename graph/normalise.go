@@ -59,7 +59,12 @@ func Normalise(g *CSR, degree []float32, norm Norm) *CSR {
 	if g = WithLoops(g, norm); norm == Plain || norm == Loops {
 		return g
 	}
-	return weighed(g, func(w float32, i, j int) float32 { return scale(w, i, j, degree, norm) })
+	return weighed(g, func(w float32, i, j int) float32 {
+		if norm == Mean { // sources may have no degree in this graph
+			return norm.Weigh(w, degree[i], 0)
+		}
+		return norm.Weigh(w, degree[i], degree[j])
+	})
 }
 
 // WeighDestinations returns g with the weights of the edges into destination i times dst[i] (nil = 1). Other memory is
@@ -105,32 +110,21 @@ func weighed(g *CSR, weigh func(w float32, i, j int) float32) *CSR {
 	return &out
 }
 
-// scale returns the weight of edge (j, i) by norm from the degrees of both ends.
-func scale(w float32, i, j int, degree []float32, norm Norm) float32 {
-	if norm == Mean { // sources may have no degree in this graph
-		return norm.Weigh(w, degree[i], 0)
-	}
-	return norm.Weigh(w, degree[i], degree[j])
-}
-
 // Weigh returns the weight that Normalise gives an edge of weight w between nodes of these weighted degrees.
 func (norm Norm) Weigh(w, to, from float32) float32 {
+	d := 0.0 // divides w
 	switch norm {
 	case GCN:
-		if d := (1 + float64(to)) * (1 + float64(from)); d > 0 {
-			return float32(float64(w) / math.Sqrt(d))
-		}
-		return 0
+		d = math.Sqrt((1 + float64(to)) * (1 + float64(from)))
 	case Symmetric:
-		if d := float64(to) * float64(from); d > 0 {
-			return float32(float64(w) / math.Sqrt(d))
-		}
-		return 0
+		d = math.Sqrt(float64(to) * float64(from))
 	case Mean:
-		if d := float64(to); d > 0 {
-			return float32(float64(w) / d)
-		}
+		d = float64(to)
+	default:
+		return w
+	}
+	if !(d > 0) { // no number, too: the root of a product below 0
 		return 0
 	}
-	return w
+	return float32(float64(w) / d)
 }

@@ -27,31 +27,22 @@ func Union(a, b *CSR) *CSR {
 // destination can be made by the member that has their rows, and weighed by the member that has the destination.
 // nil is 1 everywhere; degree is as in Normalise.
 func Factors(degree []float32, norm Norm) (dst, src []float64) {
-	switch norm {
-	case GCN:
-		f := make([]float64, len(degree))
-		for i, d := range degree {
-			if d > -1 {
-				f[i] = 1 / math.Sqrt(1+float64(d))
-			}
+	if norm != GCN && norm != Symmetric && norm != Mean {
+		return nil, nil
+	}
+	f := make([]float64, len(degree))
+	for i, d := range degree {
+		switch {
+		case norm == GCN && d > -1:
+			f[i] = 1 / math.Sqrt(1+float64(d))
+		case norm == Symmetric && d > 0:
+			f[i] = 1 / math.Sqrt(float64(d))
+		case norm == Mean && d > 0:
+			f[i] = 1 / float64(d)
 		}
-		return f, f
-	case Symmetric:
-		f := make([]float64, len(degree))
-		for i, d := range degree {
-			if d > 0 {
-				f[i] = 1 / math.Sqrt(float64(d))
-			}
-		}
-		return f, f
-	case Mean:
-		f := make([]float64, len(degree))
-		for i, d := range degree {
-			if d > 0 {
-				f[i] = 1 / float64(d)
-			}
-		}
+	}
+	if norm == Mean {
 		return f, nil
 	}
-	return nil, nil
+	return f, f
 }

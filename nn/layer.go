@@ -200,11 +200,7 @@ func (l *Layer) Reads(in Input) mat.Dense {
 	if l.Conv.Agg != nil {
 		block = append(block, in.Z)
 	}
-	x := graph.Columns(block)
-	if x.Sparse != nil {
-		return x.Sparse.Dense()
-	}
-	return x.Dense
+	return graph.Columns(block).Matrix()
 }
 
 // Forward writes the layer's rows h, R×Spec.Out. R is the number of the block's destinations, or of the rows of X if

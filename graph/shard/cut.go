@@ -32,11 +32,8 @@ func Cut(g *graph.Graph, owner []int32, parts int) ([]*Shard, error) {
 		local[i] = int32(len(owned[p]))
 		owned[p] = append(owned[p], int32(i))
 	}
-	c := &cutter{g: g, owner: owner, owned: owned, local: local, to: make([]int32, g.N()),
+	c := &cutter{g: g, owner: owner, owned: owned, local: local, to: slices.Repeat([]int32{-1}, g.N()),
 		print: Fingerprint(g.Digest(), owner, parts)}
-	for i := range c.to {
-		c.to[i] = -1
-	}
 	shards := make([]*Shard, parts)
 	for p := range shards {
 		shards[p] = c.shard(p)

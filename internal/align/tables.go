@@ -527,10 +527,7 @@ func (t *Tables) Draft() (*shard.Shard, error) {
 	s := shard.Whole(&graph.Graph{Name: t.cfg.Name, Adj: adj, X: r.own.X, Labels: r.own.Labels, Split: r.own.Split,
 		Types: r.own.Types, Encoding: r.own.Encoding})
 	s.Labels.Classes = max(s.Labels.Classes, 2)
-	all := make([]int32, n)
-	for i := range all {
-		all[i] = int32(i)
-	}
+	all := mat.EveryRow(n)
 	s.Rank, s.Parts, s.Boundary, s.HaloPtr = slices.Index(t.cfg.Sites, t.cfg.Here), len(t.cfg.Sites), nil, []int{n}
 	for q := range t.cfg.Sites {
 		if s.HaloPtr = append(s.HaloPtr, n); q == s.Rank {

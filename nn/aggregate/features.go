@@ -14,14 +14,11 @@ const sparseLimit = 0.25
 // Features returns one hop of a parameterless aggregator over the rows x of g's sources: g.NumDst rows. A sum of sparse
 // rows is sparse if at most a quarter of it is non-zero.
 func Features(agg Aggregator, g *graph.CSR, x graph.Features) graph.Features {
-	if x.Sparse != nil {
-		if agg.Properties().Sum {
-			return sumSparse(g, x.Sparse)
-		}
-		x = graph.Features{Dense: x.Sparse.Dense()}
+	if x.Sparse != nil && agg.Properties().Sum {
+		return sumSparse(g, x.Sparse)
 	}
 	h := mat.New(g.NumDst, x.Cols())
-	Into(h, agg, g, x.Dense)
+	Into(h, agg, g, x.Matrix())
 	return graph.Features{Dense: h}
 }
 

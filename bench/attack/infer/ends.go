@@ -59,7 +59,7 @@ func (run *Run) Ends(victim int) ([]Finding, error) {
 		return nil, ErrNothing
 	}
 	apart := unlinked(len(trained), trained, linked, len(nodes), key)
-	raw := directions([]mat.Dense{dense(own.X.Select(nodes))})
+	raw := directions([]mat.Dense{own.X.Select(nodes).Matrix()})
 	alike := directions([]mat.Dense{rows})
 	crossed, err := run.crossed(victim)
 	if err != nil {
@@ -112,13 +112,6 @@ func mutuals(crossed []mat.Dense, of []nn.Pair) []float64 {
 		}
 	}
 	return all
-}
-
-func dense(x graph.Features) mat.Dense {
-	if x.Sparse != nil {
-		return x.Sparse.Dense()
-	}
-	return x.Dense
 }
 
 // unlinked samples n pairs of nodes without a link, with ends and relations of the types that links have.

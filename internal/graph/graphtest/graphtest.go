@@ -107,11 +107,8 @@ func Apart(g *graph.Graph) {
 	}
 	out := &mat.Sparse{Rows: g.N(), Cols: cols * t.Count(), RowPtr: []int64{0}}
 	for i := range g.N() {
-		row := g.X.Select([]int32{int32(i)})
-		if row.Sparse != nil {
-			row.Dense = row.Sparse.Dense()
-		}
-		for j, v := range row.Dense.Row(0) {
+		row := g.X.Select([]int32{int32(i)}).Matrix()
+		for j, v := range row.Row(0) {
 			if v != 0 {
 				out.Col, out.Val = append(out.Col, int32(int(t.Ptr[t.Of[i]])+j)), append(out.Val, v)
 			}
