@@ -112,7 +112,6 @@ func (s *Collector) Reduce(ctx context.Context, c *comm.Contribution) (comm.Redu
 // shares every collecting site has.
 func (s *Collector) collect(ctx context.Context,
 	numbers func(Token) int) (shares map[uint64]share, list []uint64, err error) {
-	out := make([][]byte, s.group.Size())
 	var own []byte
 	if s.intake != nil {
 		s.intake.begin(numbers)
@@ -123,17 +122,11 @@ func (s *Collector) collect(ctx context.Context,
 		for _, tag := range slices.Sorted(maps.Keys(shares)) {
 			own = binary.LittleEndian.AppendUint64(own, tag)
 		}
-		for q := range s.agreed.Sites {
-			if q != s.group.Rank() {
-				out[q] = own
-			}
-		}
 	}
-	in, err := s.group.SendRecv(ctx, comm.Control, "lists of leaves", out, 8*s.agreed.Most)
+	in, err := s.tell(ctx, "lists of leaves", own, s.agreed.Sites, 8*s.agreed.Most)
 	if err != nil || s.intake == nil {
 		return nil, nil, err
 	}
-	in[s.group.Rank()] = own
 	lists := make([][]uint64, s.agreed.Sites)
 	for q := range lists {
 		if lists[q], err = parseList(in[q]); err != nil {
@@ -141,6 +134,19 @@ func (s *Collector) collect(ctx context.Context,
 		}
 	}
 	return shares, common(lists), nil
+}
+
+// tell sends b to the first `sites` members of the group and returns what each member sent, with b of this one.
+func (s *Collector) tell(ctx context.Context, what string, b []byte, sites, limit int) ([][]byte, error) {
+	out := make([][]byte, s.group.Size())
+	for q := range sites {
+		out[q] = b
+	}
+	in, err := s.group.SendRecv(ctx, comm.Control, what, out, limit)
+	if err == nil {
+		in[s.group.Rank()] = b
+	}
+	return in, err
 }
 
 // tokens returns whose the listed shares are.

@@ -104,23 +104,19 @@ func (e *CrossEdges) degree(node int32) int { return int(e.adj.RowPtr[node+1] - 
 // the group call it if the agreement has edges; a site that collects no shares has none. An error names the site whose
 // edges differ, or that has a node of another.
 func (s *Collector) Bind(ctx context.Context, ids []string) error {
-	out := make([][]byte, s.group.Size())
+	var mine []byte
 	if s.intake != nil {
 		s.border = &border{CrossEdges: s.intake.rules.Edges}
 		s.border.own, s.border.edge = s.border.find(ids)
-		mine := s.border.digest()
+		mine = s.border.digest()
 		for _, i := range s.border.own {
 			mine = binary.LittleEndian.AppendUint32(mine, uint32(i))
 		}
-		for q := range s.agreed.Sites {
-			out[q] = mine
-		}
 	}
-	in, err := s.group.SendRecv(ctx, comm.Control, "edges between members", out, sha256.Size+4*MostLeaves)
+	in, err := s.tell(ctx, "edges between members", mine, s.agreed.Sites, sha256.Size+4*MostLeaves)
 	if err != nil || s.intake == nil {
 		return err
 	}
-	in[s.group.Rank()] = out[s.group.Rank()]
 	s.border.owner = slices.Repeat([]int32{-1}, len(s.border.names))
 	for q := range s.agreed.Sites {
 		if err := s.border.take(int32(q), in[q]); err != nil {

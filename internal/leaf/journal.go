@@ -56,15 +56,10 @@ func (s *Collector) level(ctx context.Context) error {
 		last = 1
 	}
 	mine := append(binary.LittleEndian.AppendUint32(nil, uint32(own)), last)
-	out := make([][]byte, size)
-	for q := range out {
-		out[q] = mine
-	}
-	in, err := s.group.SendRecv(ctx, comm.Control, "kept sums", out, len(mine))
+	in, err := s.tell(ctx, "kept sums", mine, size, len(mine))
 	if err != nil {
 		return err
 	}
-	in[s.group.Rank()] = mine
 	least, most, from := own, own, s.group.Rank()
 	for q, b := range in {
 		if len(b) != len(mine) {
@@ -89,7 +84,7 @@ func (s *Collector) level(ctx context.Context) error {
 		}
 		return nil
 	}
-	out = make([][]byte, size)
+	out := make([][]byte, size)
 	if from == s.group.Rank() {
 		for q, b := range in {
 			if int(binary.LittleEndian.Uint32(b)) == least {
