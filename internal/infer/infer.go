@@ -8,8 +8,6 @@
 // trains one layer at a time on rows that stay.
 //
 // Letters in comments: N nodes, C classes, H hidden.
-//
-// Letters in comments: N nodes, C classes, H hidden.
 package infer
 
 import (

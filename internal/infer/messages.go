@@ -15,7 +15,7 @@ import (
 // have sparse features.
 func (c Config) Messages(m *nn.Model, sparse bool, members train.Members) *train.Messages {
 	l, s := train.NewMessages(members), m.Spec
-	if train, val := s.ReadsLabels(); train || val {
+	if readsLabels(s) {
 		l.AddLabels(s.Kind(), s.Classes)
 	}
 	if s.Closed != nil {

@@ -107,23 +107,19 @@ func (o *set) types() (place map[string]int, total int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	defer func() { err = errors.Join(err, counts.Close()) }()
 	cells, line, err := counts.Read()
 	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("%s: counts of nodes: %w", counts.Path, npy.Ended(err)),
-			counts.Close())
+		return nil, 0, fmt.Errorf("%s: counts of nodes: %w", counts.Path, npy.Ended(err))
 	}
 	place = map[string]int{}
 	for k, name := range counts.Columns {
 		n, err := edgelist.ParseID([]byte(cells[k]))
 		if err != nil || n > math.MaxInt32 || !local(name) {
-			return nil, 0,
-				errors.Join(counts.Fault(line, k, "must be a number of nodes up to %d and a plain name of their type "+
-					"(got %.40q of type %.40q)", math.MaxInt32, cells[k], name), counts.Close())
+			return nil, 0, counts.Fault(line, k, "must be a number of nodes up to %d and a plain name of their type "+
+				"(got %.40q of type %.40q)", math.MaxInt32, cells[k], name)
 		}
 		o.kinds = append(o.kinds, kind{name: name, n: int(n)})
-	}
-	if err := counts.Close(); err != nil {
-		return nil, 0, err
 	}
 	if len(o.kinds) > math.MaxUint8 {
 		return nil, 0, fmt.Errorf("%s: there must be at most %d types of nodes (got %d)", counts.Path,
@@ -140,7 +136,7 @@ func (o *set) types() (place map[string]int, total int, err error) {
 }
 
 // typed reads several types and relations.
-func (o *set) typed() error {
+func (o *set) typed() (err error) {
 	place, total, err := o.types()
 	if err != nil {
 		return err
@@ -153,13 +149,14 @@ func (o *set) typed() error {
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, triplets.Close()) }()
 	for {
 		line, err := triplets.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
-			return errors.Join(err, triplets.Close())
+			return err
 		}
 		t := strings.Split(strings.TrimSpace(string(line)), ",")
 		if len(t) == 3 && local(t[1]) {
@@ -169,11 +166,11 @@ func (o *set) typed() error {
 				s, d, err := o.edges(filepath.Join(folder, "edge.csv.gz"),
 					filepath.Join(folder, "num-edge-list.csv.gz"), o.kinds[head], o.kinds[tail])
 				if err != nil {
-					return errors.Join(err, triplets.Close())
+					return err
 				}
 				v, columns, err := readFeatures(filepath.Join(folder, "edge-feat.csv.gz"), len(s))
 				if err != nil {
-					return errors.Join(err, triplets.Close())
+					return err
 				}
 				x = append(x, graph.Features{Dense: mat.View(len(s), columns, v)})
 				src, dst = append(src, s...), append(dst, d...)
@@ -182,11 +179,7 @@ func (o *set) typed() error {
 				continue
 			}
 		}
-		return errors.Join(triplets.Fault("must be a type of nodes, a relation, a type of nodes (got %.80q)", line),
-			triplets.Close())
-	}
-	if err := triplets.Close(); err != nil {
-		return err
+		return triplets.Fault("must be a type of nodes, a relation, a type of nodes (got %.80q)", line)
 	}
 	if len(names) == 0 || int64(len(names))*2*int64(total) > math.MaxInt32 {
 		return fmt.Errorf("%s: there must be a relation, and relations and their reverses times nodes at most "+
