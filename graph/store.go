@@ -37,15 +37,11 @@ func readCSR(f *section.Arrays, number, numDst, numSrc int) (g CSR, err error) {
 	if g.Col, err = section.Values[int32](f, name+"col"); err != nil {
 		return CSR{}, err
 	}
-	if f.Has(name + "weight") {
-		if g.Weight, err = section.Values[float32](f, name+"weight", len(g.Col)); err != nil {
-			return CSR{}, err
-		}
+	if g.Weight, err = section.Optional[float32](f, name+"weight", len(g.Col)); err != nil {
+		return CSR{}, err
 	}
-	if f.Has(name + "edge") {
-		if g.Edge, err = section.Values[int32](f, name+"edge", len(g.Col)); err != nil {
-			return CSR{}, err
-		}
+	if g.Edge, err = section.Optional[int32](f, name+"edge", len(g.Col)); err != nil {
+		return CSR{}, err
 	}
 	if err := g.Valid(); err != nil {
 		return CSR{}, f.Errorf(name+"col", "%w", err)
@@ -149,20 +145,14 @@ func readLabels(f *section.Arrays, n int) (l Labels, err error) {
 	if classes[0] < 0 || classes[0] > math.MaxInt32 {
 		return Labels{}, f.Errorf("y/classes", "number of classes must be 0 to %d (got %d)", math.MaxInt32, classes[0])
 	}
-	if f.Has("y/class") {
-		if l.Class, err = section.Values[int32](f, "y/class", n); err != nil {
-			return Labels{}, err
-		}
+	if l.Class, err = section.Optional[int32](f, "y/class", n); err != nil {
+		return Labels{}, err
 	}
-	if f.Has("y/bits") {
-		if l.Bits, err = section.Values[uint8](f, "y/bits"); err != nil {
-			return Labels{}, err
-		}
+	if l.Bits, err = section.Optional[uint8](f, "y/bits"); err != nil {
+		return Labels{}, err
 	}
-	if f.Has("y/values") {
-		if l.Values, err = section.Values[float32](f, "y/values"); err != nil {
-			return Labels{}, err
-		}
+	if l.Values, err = section.Optional[float32](f, "y/values"); err != nil {
+		return Labels{}, err
 	}
 	if l.Names, err = f.Strings("y/names", l.Classes); err != nil {
 		return Labels{}, err

@@ -134,10 +134,8 @@ func (t *Types) read(f *section.Arrays, n int, x Features) (err error) {
 	if t.Of, err = section.Values[uint8](f, "types/of", n); err != nil {
 		return err
 	}
-	if f.Has("types/columns") {
-		if t.Ptr, err = section.Values[int64](f, "types/columns", -1); err != nil {
-			return err
-		}
+	if t.Ptr, err = section.Optional[int64](f, "types/columns"); err != nil {
+		return err
 	}
 	if t.Names, err = f.Strings("types/names", -1); err != nil {
 		return err

@@ -117,6 +117,14 @@ func Values[T Element](f *Arrays, name string, shape ...int) ([]T, error) {
 	return arrayOf[T](s.data), nil
 }
 
+// Optional is Values, or nil if the file has no such section.
+func Optional[T Element](f *Arrays, name string, shape ...int) ([]T, error) {
+	if !f.Has(name) {
+		return nil, nil
+	}
+	return Values[T](f, name, shape...)
+}
+
 // Strings returns copies of the n strings of NAME (-1 = any number), nil if the file has none.
 func (f *Arrays) Strings(name string, n int) ([]string, error) {
 	if !f.Has(name + "/ptr") {

@@ -119,10 +119,7 @@ func fromSections(f *section.Arrays) (*Shard, error) {
 
 // text returns a copy of a section of bytes (nil = there is none).
 func text(f *section.Arrays, name string) ([]byte, error) {
-	if !f.Has(name) {
-		return nil, nil
-	}
-	b, err := section.Values[uint8](f, name)
+	b, err := section.Optional[uint8](f, name)
 	return bytes.Clone(b), err
 }
 
