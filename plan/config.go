@@ -83,8 +83,11 @@ func (p Plan) Check(shards []*shard.Shard) error {
 		errs = append(errs, err)
 	} else if k := first.Labels.Kind(); goal != (eval.Goal{}) &&
 		(p.Task.Links() || k != graph.Several && (first.Labels.Classes != 2 || k != graph.Single)) {
-		errs.add("threshold must be empty (got %s): %s", p.Threshold, map[bool]string{true: "links have no classes",
-			false: first.Name + " has neither two classes, one a node, nor several a node"}[p.Task.Links()])
+		why := first.Name + " has neither two classes, one a node, nor several a node"
+		if p.Task.Links() {
+			why = "links have no classes"
+		}
+		errs.add("threshold must be empty (got %s): %s", p.Threshold, why)
 	} else if k == graph.Several && goal != (eval.Goal{}) && p.Metric == "accuracy" {
 		errs.add("metric must be micro-f1, macro-f1, auc or ap with threshold where nodes have several classes " +
 			"(got accuracy): a threshold of each class is chosen by sums of single classes, which do not say which " +
@@ -336,8 +339,8 @@ func (p Plan) layerwise(t task) (retexo.Config, error) {
 	q.fill(&c)
 	q.train(&c.Config, t, &errs)
 	c.Schedule.Total = l.Rounds * l.LocalSteps
-	if c.Classes, c.WithoutClasses = columns,
-		without; columns != nil && l.Decay == Defaults(LayerWise, "").LayerWise.Decay {
+	c.Classes, c.WithoutClasses = columns, without
+	if columns != nil && l.Decay == Defaults(LayerWise, "").LayerWise.Decay {
 		c.EnoughLabels = enoughLabels
 	}
 	for _, format := range []*string{&c.Sums, &c.Updates} {

@@ -18,7 +18,9 @@ func (p Plan) ForGraph(g *graph.Graph) (Plan, []train.Event) {
 	if p.Policy = policy; text == "" {
 		return p, nil
 	}
-	return p,
-		[]train.Event{{Kind: map[bool]train.EventKind{true: train.Note, false: train.Warning}[policy == "by-column"],
-			Text: text}}
+	kind := train.Warning
+	if policy == "by-column" {
+		kind = train.Note
+	}
+	return p, []train.Event{{Kind: kind, Text: text}}
 }
