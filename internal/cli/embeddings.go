@@ -42,8 +42,7 @@ func WriteEmbeddings(path string, all []NodePredictions, pages Pages) error {
 	for _, g := range all {
 		if g.Hidden.Empty() && g.Predictions.Logits.Rows > 0 {
 			return fmt.Errorf("%s: there are no hidden rows: the model has one layer and no head, or this process "+
-				"resumed a "+
-				"finished run; heddle predict --embeddings may have them", path)
+				"resumed a finished run; heddle predict --embeddings may have them", path)
 		}
 		ids := make([]string, g.Hidden.Rows)
 		for i := range ids {

@@ -58,8 +58,7 @@ func (f HTTP) lock() (httpLock, error) {
 	if f.Token == "" {
 		if !isLoopback(host) {
 			return httpLock{}, cli.Invalidf("--http %s can be reached from other machines: it requires "+
-				"--http-token-file; "+
-				"without one use 127.0.0.1", f.Address)
+				"--http-token-file; without one use 127.0.0.1", f.Address)
 		}
 		return httpLock{}, nil
 	}

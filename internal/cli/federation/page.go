@@ -103,8 +103,7 @@ func (p page) printKinds(w io.Writer) {
 	}
 	if p.figures > 0 {
 		fmt.Fprintf(w, "  this site's own test metric, in whole percent, to all members, if %d test nodes or more "+
-			"have labels "+
-			"(policy.site_figures)\n", p.figures)
+			"have labels (policy.site_figures)\n", p.figures)
 	}
 	if terms.Secure {
 		fmt.Fprintf(w, "  secure sums: %s; keys by %s\n", terms.Form, terms.Keys)
@@ -151,10 +150,9 @@ func (p page) printNode(w io.Writer) {
 			few++
 		}
 	}
-	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not "+
-		"merely sums of such numbers\n  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers "+
-		"for each value "+
-		"(policy.max_numbers).\n",
+	fmt.Fprintf(w, "  %d of this site's nodes are read elsewhere. %.4g numbers leave of each, %.4g of them not merely "+
+		"sums of such numbers\n  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers for each "+
+		"value (policy.max_numbers).\n",
 		p.Nodes, p.Node, p.Fresh, p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(p.Fresh))
 	fmt.Fprintf(w, "  For %d nodes at least as many numbers are sent as their rows store values: such a row could "+
 		"be found.\n", known)
@@ -173,19 +171,16 @@ func (p page) printNode(w io.Writer) {
 		fmt.Fprintf(w, "  Nothing is noised: there is no ε.\n")
 	}
 	if p.model != "" {
-		fmt.Fprintf(w, "  The rows repeat the training of this model, or are of new data: heddle check "+
-			"without --model "+
-			"attacks them.\n")
+		fmt.Fprintf(w, "  The rows repeat the training of this model, or are of new data: heddle check without "+
+			"--model attacks them.\n")
 	}
 	if p.attacked != "" {
 		fmt.Fprintf(w, "  Our attacks on these rows: %s\n", p.attacked)
 	}
 	if p.before.Runs > 0 {
-		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. With this one %.4g numbers of each node, "+
-			"of %d columns.\n"+
-			"  Rows add up over runs: from as many numbers as columns a row can be computed, and of rounded ones a "+
-			"site\n"+
-			"  found %s.\n", p.before.Runs, p.before.Numbers+p.Fresh, p.own.X.Cols(), addsUp)
+		fmt.Fprintf(w, "  Earlier runs that sent rows of this table: %d. With this one %.4g numbers of each node, of "+
+			"%d columns.\n  Rows add up over runs: from as many numbers as columns a row can be computed, and of "+
+			"rounded ones a site\n  found %s.\n", p.before.Runs, p.before.Numbers+p.Fresh, p.own.X.Cols(), addsUp)
 	}
 }
 

@@ -282,8 +282,7 @@ func maySign(s *roster, id string, trusted admission.Trusted) (admission.Roster,
 		return by, err
 	case s.Body.Serial > 1:
 		return by, fmt.Errorf("%w, so the changes of serial %d cannot be shown: run heddle roster verify on an "+
-			"earlier version "+
-			"first", err, s.Body.Serial)
+			"earlier version first", err, s.Body.Serial)
 	}
 	if m, ok := by.Find(id); !ok || !m.Administrator {
 		var names []string

@@ -30,12 +30,10 @@ func describe(w io.Writer, dir string, m *shard.Manifest) {
 		100*r.CutShare, r.Replication)
 	fmt.Fprintf(w, "  slowest worker of a cluster: part-%d, with %.2f of the mean work\n", r.Slowest, r.WorkBalance)
 	fmt.Fprintf(w, "  largest part over the mean: nodes %.2f, edges %.2f, training nodes %.2f, bytes of features "+
-		"%.2f, "+
-		"halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
+		"%.2f, halo %.2f\n", r.NodeBalance, r.EdgeBalance, r.TrainBalance, r.ByteBalance, r.HaloBalance)
 	row := r.Halo * 4 * report.Width
 	fmt.Fprintf(w, "  an exchange is %d rows; of %d columns layer by layer %s a layer, once; full-batch %s a layer "+
-		"and "+
-		"epoch\n", r.Halo, report.Width, cli.Bytes(row), cli.Bytes(2*row))
+		"and epoch\n", r.Halo, report.Width, cli.Bytes(row), cli.Bytes(2*row))
 	if p, q, most := r.Widest(); most > 0 {
 		fmt.Fprintf(w, "  most between two parts: %d rows from part-%d to part-%d\n", most, p, q)
 	}

@@ -175,14 +175,12 @@ func (s *Matching) showSends(w io.Writer, p *heddle.Plan, rank int, sent align.S
 		fmt.Fprintln(w)
 	}
 	if few > 0 {
-		fmt.Fprintf(w, "    texts that are not sent become \"other\" here, unless another site sends them; "+
-			"numbers, dates and\n"+
-			"      words (--text) need no text that others get\n")
+		fmt.Fprintf(w, "    texts that are not sent become \"other\" here, unless another site sends them; numbers, "+
+			"dates and\n      words (--text) need no text that others get\n")
 	}
 	if s.Like == "" {
-		fmt.Fprintf(w, "    sums: number, sum and squares of each column of numbers or dates, and the nodes "+
-			"of each text;\n"+
-			"      %s\n", p.SumTerms(len(p.Members)).Trust)
+		fmt.Fprintf(w, "    sums: number, sum and squares of each column of numbers or dates, and the nodes of each "+
+			"text;\n      %s\n", p.SumTerms(len(p.Members)).Trust)
 	}
 	fmt.Fprintf(w, "    counts of nodes, edges and splits\n")
 	for q, m := range p.Members {

@@ -36,18 +36,16 @@ func (r runPage) lead() []string {
 	}
 	total := r.Result.Total()
 	took, sent := duration(r.Result.Seconds), cli.Bytes(total.Total())
-	what := fmt.Sprintf("%d sites%s trained one model (%s) of a graph of %d nodes that is spread over them. This "+
-		"page was written "+
-		"by %s.", r.parts(), named, model, nodes, r.site(r.Shards[0].Rank))
+	what := fmt.Sprintf("%d sites%s trained one model (%s) of a graph of %d nodes that is spread over them. This page "+
+		"was written by %s.", r.parts(), named, model, nodes, r.site(r.Shards[0].Rank))
 	cost := fmt.Sprintf("Training took %s, in which this site sent %s to the others.", took, sent)
 	switch {
 	case r.parts() == 1:
 		what = fmt.Sprintf("One model (%s) was trained on a graph of %d nodes in one place.", model, nodes)
 		cost = fmt.Sprintf("Training took %s; nothing was sent.", took)
 	case len(r.Shards) == r.parts():
-		what = fmt.Sprintf("%d sites%s, simulated on one machine, trained one model (%s) of a graph of %d nodes "+
-			"that is spread "+
-			"over them.", r.parts(), named, model, nodes)
+		what = fmt.Sprintf("%d sites%s, simulated on one machine, trained one model (%s) of a graph of %d nodes that "+
+			"is spread over them.", r.parts(), named, model, nodes)
 		cost = fmt.Sprintf("Training took %s, in which the sites sent %s to one another.", took, sent)
 	}
 	return []string{what + " " + r.how(), cost}

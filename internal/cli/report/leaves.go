@@ -21,9 +21,8 @@ func (r runPage) leaves() (Section, error) {
 	}
 	s := leavesOf(names, all, nodes)
 	if f := r.Result.Figures; f != nil && f.Told != nil {
-		s.Notes = append(s.Notes, fmt.Sprintf("This site published that its test %s is about %.0f %%, over %d "+
-			"test nodes or more, "+
-			"as its policy allows.", r.metric(), 100*f.Told.Metric, f.Told.Rows))
+		s.Notes = append(s.Notes, fmt.Sprintf("This site published that its test %s is about %.0f %%, over %d test "+
+			"nodes or more, as its policy allows.", r.metric(), 100*f.Told.Metric, f.Told.Rows))
 	}
 	return s, nil
 }

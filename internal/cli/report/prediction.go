@@ -139,13 +139,11 @@ func (p Prediction) named() (s Section, warning string) {
 			class, cut = 0, eval.Mirrored(cut)
 		}
 		s.Notes = append(s.Notes, fmt.Sprintf("Class %s is named from a probability of %.1f %% on, which was chosen "+
-			"on validation "+
-			"nodes for %s.", p.class(class), 100/(1+math.Exp(-cut)), p.Card.Goal))
+			"on validation nodes for %s.", p.class(class), 100/(1+math.Exp(-cut)), p.Card.Goal))
 	}
 	if len(p.Card.Thresholds) > 0 {
 		s.Notes = append(s.Notes, fmt.Sprintf("Each class is named from its own probability on, which was chosen on "+
-			"validation "+
-			"nodes for %s.", p.Card.Goal))
+			"validation nodes for %s.", p.Card.Goal))
 	}
 	return s, warning
 }

@@ -372,13 +372,11 @@ func (q question) writeReport(stdout, text io.Writer, page report.Prediction) er
 	if q.report == "" {
 		return nil
 	}
-	if err := cli.WriteFile(stdout, q.report, func(w io.Writer) error {
-		return report.WritePrediction(w,
-			page)
-	}); err != nil {
+	err := cli.WriteFile(stdout, q.report, func(w io.Writer) error { return report.WritePrediction(w, page) })
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(text, "report: %s\n", q.report)
+	_, err = fmt.Fprintf(text, "report: %s\n", q.report)
 	return err
 }
 
@@ -447,9 +445,8 @@ func (q question) readTables(of *subject, card modelfile.Card, edges bool, text 
 	case card.Encoding == nil:
 		return fmt.Errorf("%s was not trained on tables and cannot read %s: give --data", q.model, q.nodes[0])
 	case typed.Encodes(card.Encoding):
-		return fmt.Errorf("the model of %s reads tables of several types: make a data set of them with heddle "+
-			"import --like "+
-			"%[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
+		return fmt.Errorf("the model of %s reads tables of several types: make a data set of them with heddle import "+
+			"--like %[1]s --nodes TYPE=FILE …, then give it by --data", q.model)
 	case q.cells.Faults.Skip && q.out == "-":
 		return errors.New("--on-error skip writes skipped.csv next to the file of --out, which must not be - " +
 			"(standard output)")

@@ -242,7 +242,6 @@ func (t *linkTable) writeLinks(stdout io.Writer, file string) error {
 		columns = append(columns, cli.Column{Name: "site", Values: t.site})
 	}
 	return cli.WriteFile(stdout, file, func(w io.Writer) error {
-		return cli.WriteColumns(w, file, len(t.node),
-			columns...)
+		return cli.WriteColumns(w, file, len(t.node), columns...)
 	})
 }
