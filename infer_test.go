@@ -324,7 +324,7 @@ func TestInferenceSendsAsDisclosed(t *testing.T) {
 			rows, gives := int64(0), int64(0)
 			for _, line := range d.Sends {
 				if line.Kind == train.Rows {
-					rows += line.Times * line.Most
+					rows += line.Sum
 				}
 			}
 			for _, n := range d.Reads {

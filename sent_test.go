@@ -95,7 +95,7 @@ func TestSentAsDisclosed(t *testing.T) {
 				rows, gives := int64(0), int64(0)
 				for _, line := range one.Sends {
 					if line.Kind == train.Rows {
-						rows += line.Times * line.Most
+						rows += line.Sum
 					}
 				}
 				for _, n := range d.Reads {
