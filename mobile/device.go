@@ -527,7 +527,7 @@ func (p *Predictions) Nodes() int { return p.of.Logits.Rows }
 
 // ClassOf returns the class predicted for a node.
 func (p *Predictions) ClassOf(node int) (int, error) {
-	if err := p.has(node); err != nil {
+	if err := hasNode(node, p.Nodes()); err != nil {
 		return 0, err
 	}
 	return p.of.Classes(node)[0], nil
@@ -535,18 +535,11 @@ func (p *Predictions) ClassOf(node int) (int, error) {
 
 // Probability returns a node's probability of a class, in [0, 1].
 func (p *Predictions) Probability(node, class int) (float64, error) {
-	if err := p.has(node); err != nil {
+	if err := hasNode(node, p.Nodes()); err != nil {
 		return 0, err
 	}
 	if class < 0 || class >= p.of.Logits.Cols {
 		return 0, fmt.Errorf("a class must be 0 to %d (got %d)", p.of.Logits.Cols-1, class)
 	}
 	return p.of.Probabilities(node)[class], nil
-}
-
-func (p *Predictions) has(node int) error {
-	if node < 0 || node >= p.of.Logits.Rows {
-		return fmt.Errorf("a node must be 0 to %d (got %d)", p.of.Logits.Rows-1, node)
-	}
-	return nil
 }

@@ -91,7 +91,7 @@ func (g *Graph) Nodes() int {
 func (g *Graph) AddEdge(a, b int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := cmp.Or(g.has(a), g.has(b)); err != nil {
+	if err := cmp.Or(hasNode(a, len(g.list)), hasNode(b, len(g.list))); err != nil {
 		return err
 	}
 	if len(g.src) == MaxEdges {
@@ -106,7 +106,7 @@ func (g *Graph) AddEdge(a, b int) error {
 func (g *Graph) SetFeatures(node int, row []byte) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.has(node); err != nil {
+	if err := hasNode(node, len(g.list)); err != nil {
 		return err
 	}
 	if len(row) != 4*g.features {
@@ -128,7 +128,7 @@ func (g *Graph) SetFeatures(node int, row []byte) error {
 func (g *Graph) SetFeature(node, feature int, value float64) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.has(node); err != nil {
+	if err := hasNode(node, len(g.list)); err != nil {
 		return err
 	}
 	if feature < 0 || feature >= g.features {
@@ -146,7 +146,7 @@ func (g *Graph) SetFeature(node, feature int, value float64) error {
 func (g *Graph) SetLabel(node, class int) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.has(node); err != nil {
+	if err := hasNode(node, len(g.list)); err != nil {
 		return err
 	}
 	if class < -1 || class >= g.classes {
@@ -160,7 +160,7 @@ func (g *Graph) SetLabel(node, class int) error {
 func (g *Graph) SetUse(node int, use string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.has(node); err != nil {
+	if err := hasNode(node, len(g.list)); err != nil {
 		return err
 	}
 	at := slices.Index([]string{"none", "train", "val", "test"}, use)
@@ -171,10 +171,10 @@ func (g *Graph) SetUse(node int, use string) error {
 	return nil
 }
 
-// has returns an error unless there is a node of that number.
-func (g *Graph) has(node int) error {
-	if node < 0 || node >= len(g.list) {
-		return fmt.Errorf("a node must be 0 to %d (got %d)", len(g.list)-1, node)
+// hasNode returns an error unless there is a node of that number among n.
+func hasNode(node, n int) error {
+	if node < 0 || node >= n {
+		return fmt.Errorf("a node must be 0 to %d (got %d)", n-1, node)
 	}
 	return nil
 }
