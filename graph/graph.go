@@ -157,13 +157,8 @@ func (l Labels) nodes() int {
 
 // Select returns the labels of the given nodes.
 func (l Labels) Select(nodes []int32) Labels {
-	out := Labels{Classes: l.Classes, Names: l.Names, Units: l.Units, Ordered: l.Ordered, First: l.First}
-	if l.Class != nil {
-		out.Class = make([]int32, len(nodes))
-		for k, i := range nodes {
-			out.Class[k] = l.Class[i]
-		}
-	}
+	out := l
+	out.Class = selectRows(l.Class, 1, nodes)
 	out.Bits, out.Values = selectRows(l.Bits, l.Classes, nodes), selectRows(l.Values, l.Classes, nodes)
 	return out
 }

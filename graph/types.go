@@ -44,11 +44,7 @@ func (t Types) Select(nodes []int32) Types {
 	if t.Count() == 0 {
 		return Types{}
 	}
-	out := Types{Names: t.Names, Ptr: t.Ptr, Of: make([]uint8, len(nodes))}
-	for k, i := range nodes {
-		out.Of[k] = t.Of[i]
-	}
-	return out
+	return Types{Names: t.Names, Ptr: t.Ptr, Of: selectRows(t.Of, 1, nodes)}
 }
 
 // Valid returns an error that names the first broken invariant of the types of n nodes with

@@ -202,11 +202,6 @@ func readsLabels(s nn.Spec) bool {
 	return train || val
 }
 
-// labelled reports whether the labels of s are of the model's task.
-func labelled(spec nn.Spec, s *shard.Shard) bool {
-	return s.Labels.Classes == spec.Classes && s.Labels.Kind() == spec.Kind()
-}
-
 // learnSplit finds the nodes that trained, if the model reads their labels.
 func (p *run) learnSplit() (err error) {
 	if !readsLabels(p.model.Spec) {
@@ -240,7 +235,7 @@ func (p *run) testMetric(s *shard.Shard, logits mat.Dense) (metric, bound float6
 	none := graph.Labels{Classes: p.model.Spec.Classes}.None(p.model.Spec.Kind(), 0).Standardised(p.model.Spec.Units)
 	a := eval.NewAccumulator(p.Metric, none, Bins(p.model.Spec))
 	counts := make([]int64, a.Size())
-	if labelled(p.model.Spec, s) {
+	if s.Labels.Classes == p.model.Spec.Classes && s.Labels.Kind() == p.model.Spec.Kind() {
 		rows := s.NodesIn(graph.Test)
 		of := s.Labels.Select(rows).Standardised(p.model.Spec.Units)
 		of.Ordered, of.First = p.Ordered, p.First

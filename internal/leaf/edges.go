@@ -40,10 +40,7 @@ func NewEdges(pairs [][2]string) (*CrossEdges, error) {
 			return nil, fmt.Errorf("edge %d: its ends must be two nodes (got %q twice)", k+1, pair[0])
 		}
 	}
-	for name := range e.index {
-		e.names = append(e.names, name)
-	}
-	slices.Sort(e.names)
+	e.names = slices.Sorted(maps.Keys(e.index))
 	if len(e.names) > MostLeaves {
 		return nil, fmt.Errorf("edges must have at most %d nodes (got %d)", MostLeaves, len(e.names))
 	}
