@@ -31,11 +31,11 @@ type badLine struct {
 const lineQueue = 256 << 10 // bytes that wait for their turn; what comes then is lost, too
 
 // open makes the namespaces and returns their names; their addresses are 10.9.0.1 and 10.9.0.2.
-func (l *badLine) open(t *testing.T, name string) (spaces [2]string) {
+func (l *badLine) open(t *testing.T) (spaces [2]string) {
 	t.Helper()
 	var ends [2]*os.File
 	for i := range spaces {
-		spaces[i] = fmt.Sprintf("hd%d%s%d", os.Getpid()%100000, name, i)
+		spaces[i] = fmt.Sprintf("hd%d.%s.%d", os.Getpid(), strings.ReplaceAll(t.Name(), "/", "."), i)
 		if out, err := exec.Command("ip", "netns", "add", spaces[i]).CombinedOutput(); err != nil {
 			t.Skipf("SKIPPED, not shown here: network namespaces are not allowed: %v %s", err, out)
 		}
@@ -160,7 +160,7 @@ func TestTrainOverABadLine(t *testing.T) {
 // long both took together.
 func (l *badLine) join(t *testing.T, c *crew, carrier string, settings []string) (outs []string, took time.Duration) {
 	t.Helper()
-	spaces := l.open(t, carrier)
+	spaces := l.open(t)
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
 	must(t, slices.Concat([]string{"plan", "-o", plan, "--carrier", carrier}, settings,
 		[]string{c.members[0] + "@10.9.0.1", c.members[1] + "@10.9.0.2"})...)

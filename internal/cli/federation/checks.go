@@ -116,8 +116,8 @@ func (d *doctor) buffers() {
 	case err != nil:
 		d.fine("udp", "buffer unknown: %v", err)
 	case got < wantUDPBuffer:
-		d.advise("udp", "sysctl -w net.core.rmem_max=7500000 net.core.wmem_max=7500000 (and in /etc/sysctl.d), or "+
-			"carrier tcp",
+		d.advise("udp",
+			"sysctl -w net.core.rmem_max=7500000 net.core.wmem_max=7500000 (and in /etc/sysctl.d), or carrier tcp",
 			"receive buffer of %s, less than the %s that QUIC requests: fast links lose packets", cli.Bytes(int64(got)),
 			cli.Bytes(wantUDPBuffer))
 	default:
@@ -168,8 +168,7 @@ func (d *doctor) sightings(found []node.Sighting) {
 				if s.Via == "quic" {
 					port, drops = "UDP port", "; where UDP is dropped, write the plan with --carrier auto or tcp"
 				}
-				d.fault("reached", "check that join or doctor runs there now, and that its firewall "+
-					"allows this "+port+
+				d.fault("reached", "check that join or doctor runs there now, and that its firewall allows this "+port+
 					"; if neither side can be dialled, run a heddle relay"+drops, "not %s: %v", who, s.Err)
 			}
 			if s.Via == "quic" && s.Err == nil {

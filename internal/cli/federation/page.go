@@ -154,8 +154,9 @@ func (p page) printNode(w io.Writer) {
 		"sums of such numbers\n  over neighbours. Its row stores %d values (median; %d to %d): %.3g numbers for each "+
 		"value (policy.max_numbers).\n",
 		p.Nodes, p.Node, p.Fresh, p.Median(), p.Stored[0], p.Stored[len(p.Stored)-1], p.PerStored(p.Fresh))
-	fmt.Fprintf(w, "  For %d nodes at least as many numbers are sent as their rows store values: such a row could "+
-		"be found.\n", known)
+	fmt.Fprintf(w,
+		"  For %d nodes at least as many numbers are sent as their rows store values: such a row could be found.\n",
+		known)
 	if few > 0 && p.Node > 0 {
 		how := "as they are, and could be found by trying all values"
 		if p.Plan.Method == plan.ClassMeans && p.Plan.ClassMeans.CoarseRows && p.own.X.Sparse != nil {

@@ -78,8 +78,8 @@ func (n *Node) Survey(ctx context.Context, roster identity.Roster) ([]Sighting, 
 			s := Sighting{Name: m.Name, Via: "relay"}
 			look(s, m.ID, func() (network.MuxedConn, error) { return n.circuit(ctx, m.ID) })
 		case ways == 0:
-			out = append(out, Sighting{Name: m.Name, ID: m.ID.String(), Err: errors.New("it has no address of this " +
-				"transport, and there is no relay: it must dial this peer")})
+			out = append(out, Sighting{Name: m.Name, ID: m.ID.String(),
+				Err: errors.New("it has no address of this transport, and there is no relay: it must dial this peer")})
 		}
 	}
 	all.Wait()
@@ -90,7 +90,7 @@ func (n *Node) Survey(ctx context.Context, roster identity.Roster) ([]Sighting, 
 	return out, nil
 }
 
-// await answers for a while: a member that this node has reached may still be looking for it.
+// await answers for a while: a member that this node has reached, or that can only dial, may still be looking for it.
 func (n *Node) await(ctx context.Context, members []Peer, found []Sighting) {
 	ctx, cancel := context.WithTimeout(ctx, HandshakeTime)
 	defer cancel()
@@ -106,7 +106,7 @@ func (n *Node) await(ctx context.Context, members []Peer, found []Sighting) {
 		}
 	}
 	for _, m := range members {
-		looks := func(s Sighting) bool { return s.Err == nil && s.ID == m.ID.String() }
+		looks := func(s Sighting) bool { return s.ID == m.ID.String() && (s.Err == nil || s.Via == "") }
 		for slices.ContainsFunc(found, looks) && ctx.Err() == nil && n.asked(m.ID) < ways {
 			sleep(ctx, surveyRetry/10)
 		}
