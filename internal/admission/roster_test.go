@@ -133,7 +133,7 @@ func TestQuorum(t *testing.T) {
 				want = q
 			}
 			if r.settle(0); r.Quorum != want {
-				t.Errorf("quorum %d of %d administrators becomes %d, want %d", q, n, r.Quorum, want)
+				t.Errorf("quorum %d of %d administrators becomes %d, must be %d", q, n, r.Quorum, want)
 			}
 		}
 	}

@@ -79,7 +79,7 @@ func (n *Node) Survey(ctx context.Context, roster identity.Roster) ([]Sighting, 
 			look(s, m.ID, func() (network.MuxedConn, error) { return n.circuit(ctx, m.ID) })
 		case ways == 0:
 			out = append(out, Sighting{Name: m.Name, ID: m.ID.String(),
-				Err: errors.New("it has no address of this transport, and there is no relay: it must dial this peer")})
+				Err: errors.New("it has no address for this transport and no relay is known: it must dial this peer")})
 		}
 	}
 	all.Wait()
