@@ -120,7 +120,8 @@ func TestNews(t *testing.T) {
 	for _, e := range rounds(20) {
 		event(e)
 	}
-	for _, text := range []string{"20.0 kB", "validation accuracy by round", "connected: 3 of 3 sites"} {
+	for _, text := range []string{"20.0 kB", "validation accuracy by round", "connected: 3 of 3 sites",
+		"3 of 3 sites are connected"} {
 		if next(text); !strings.Contains(string(last.Main), text) {
 			t.Errorf("the page has no %q", text)
 		}
